@@ -20,6 +20,9 @@ const DAY_MS = 86_400_000;
 /** The plugin runs on nodes, where nothing else of ours is: one file, and quick to start. */
 const CNI_PLUGIN = { outfile: join(DIST, "cni-plugin.cjs"), format: "cjs", sourcemap: false, banner: {}, minify: true };
 
+/** A thread of the agent, which counts for flow logs. */
+const FLOW_COUNTER = { outfile: join(DIST, "flow-counter.js") };
+
 /** A JSON file this big parses several times faster as JSON than as a JavaScript literal. */
 const BIG_JSON = 16 * 1024;
 
@@ -32,6 +35,7 @@ export async function build() {
   const fingerprint = sourceFingerprint();
   const files = await bundle(["src/main.ts"], { outdir: DIST, splitting: true });
   files.push(...(await bundle(["src/cni/plugin-entry.ts"], CNI_PLUGIN)));
+  files.push(...(await bundle(["src/dataplane/nft/flows/counter-entry.ts"], FLOW_COUNTER)));
   mkdirSync(DIST, { recursive: true });
   // Chunks are named by their content, and the entry comes last: whoever starts meanwhile sees the old build or the new one whole.
   for (const file of files.filter(({ path }) => !isEntry(path))) if (!existsSync(file.path)) put(file);
@@ -96,7 +100,7 @@ const bigJson = {
 };
 
 function isEntry(path) {
-  return /^(?:main\.js|cni-plugin\.cjs)/.test(basename(path));
+  return /^(?:main\.js|flow-counter\.js|cni-plugin\.cjs)/.test(basename(path));
 }
 
 function put({ path, contents }) {

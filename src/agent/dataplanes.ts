@@ -46,6 +46,8 @@ export const OVERLAY = "vxlan.vendor";
 export const TABLES = { filter: "vendor", nat: "vendor-nat", keep: "vendor-keep", reroute: "vendor-reroute" } as const;
 /** In the state directory. */
 const SYSCTLS_FILE = "sysctls.json";
+/** In the run directory: what nftables counted for flow logs and is not kept elsewhere yet. */
+const FLOWS_DIRECTORY = "flows-nftables";
 const OBJECTS: readonly ObjectName[] = ["workload", "host"];
 
 export async function openDataplanes(
@@ -55,7 +57,11 @@ export async function openDataplanes(
   return {
     open: {
       BPF: () => ebpfDataplane(kernel, directories, cgroupV2Path),
-      Nftables: async () => createNftDataplane({ kernel, table: TABLES.filter }),
+      Nftables: async () =>
+        createNftDataplane({
+          ...{ kernel, table: TABLES.filter, sysctls: nodeSysctls(directories) },
+          flowLogs: { directory: join(directories.run, FLOWS_DIRECTORY) },
+        }),
     },
     kernel: switchoverKernel({ kernel, pinDirectory: directories.bpf, tables: TABLES, overlay: OVERLAY }),
     refusal: await programsRefusal(kernel),
@@ -110,11 +116,10 @@ async function ebpfDataplane(
 }
 
 function agentNetwork(kernel: Kernel, directories: AgentDirectories): AgentNetwork {
-  const file = join(directories.state, SYSCTLS_FILE);
   const plain = sysctlsBelow(directories.sysctl);
   const held = { kernel, table: TABLES.reroute };
   let isFirst = true;
-  const network = createNodeNetwork({ kernel, overlay: OVERLAY, sysctls: rememberedSysctls(plain, file) });
+  const network = createNodeNetwork({ kernel, overlay: OVERLAY, sysctls: nodeSysctls(directories) });
   return {
     async apply(delta) {
       if (isFirst) await releaseHeld(held);
@@ -127,9 +132,13 @@ function agentNetwork(kernel: Kernel, directories: AgentDirectories): AgentNetwo
     async remove() {
       await releaseHeld(held);
       await network.remove();
-      restoreSysctls(plain, file);
+      restoreSysctls(plain, join(directories.state, SYSCTLS_FILE));
     },
   };
+}
+
+function nodeSysctls({ state, sysctl }: AgentDirectories): Sysctls {
+  return rememberedSysctls(sysctlsBelow(sysctl), join(state, SYSCTLS_FILE));
 }
 
 /** A container's own are often read-only; the node's are mounted in addition. */

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { nodeSysctls, type Sysctls } from "../dataplane/net/sysctls.ts";
+import { countingSysctls, nodeSysctls, type Sysctls } from "../dataplane/net/sysctls.ts";
 
 /** Settings of the node itself. Those of pod interfaces go with the interfaces. */
-const OF_NODE: ReadonlySet<string> = new Set(nodeSysctls(true).map(([path]) => path));
+const OF_NODE: ReadonlySet<string> = new Set([...nodeSysctls(true), ...countingSysctls()].map(([path]) => path));
 
 /** The same settings; the value that a setting of the node had before we first changed it is on disk, for the removal. */
 export function rememberedSysctls(sysctls: Sysctls, file: string): Sysctls {

@@ -72,7 +72,8 @@ class Run {
 
   /** Undefined: on to the next rule. */
   private rule({ mark, verdict }: NftRule): Fate | undefined {
-    if (mark) this.mark = "set" in mark ? this.mark | mark.set : this.mark & ~mark.clear;
+    if (mark && "replace" in mark) this.mark = mark.replace;
+    else if (mark) this.mark = "set" in mark ? this.mark | mark.set : this.mark & ~mark.clear;
     if (!verdict) return undefined;
     switch (verdict.is) {
       case "accept":
@@ -152,6 +153,7 @@ class Run {
       case "newConnection":
       case "interfaceSet":
       case "overRate":
+      case "counted":
       case "midstream":
       case "connectionMark":
         return false;

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { readActualRuleset } from "../../src/dataplane/nft/actual-ruleset.ts";
 import { desiredRuleset } from "../../src/dataplane/nft/desired-ruleset.ts";
+import { withDenials } from "../../src/dataplane/nft/flows/denials.ts";
 import { transaction } from "../../src/dataplane/nft/transaction.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import type { Netns } from "../../src/kernel/netns/netns-port.ts";
@@ -28,7 +29,8 @@ describe.skipIf(reason)(`what the kernel makes of our rules${reason ? ` (${reaso
     let written = readActualRuleset([]);
     for (let seed = 1; seed <= WORLDS; seed++) {
       const world = randomCluster(seed);
-      const wanted = desiredRuleset(modelOf(world), { hostInterfaces: [world.uplink] });
+      const plain = desiredRuleset(modelOf(world), { hostInterfaces: [world.uplink] });
+      const wanted = withDenials(plain, seed % 2 === 0).rules;
       const { commands, after } = transaction(TABLE, wanted, written);
       await nft.run(commands.join("\n"));
       written = readActualRuleset(await nft.list(`list table inet ${TABLE}`));

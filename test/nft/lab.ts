@@ -7,6 +7,7 @@ import { createCalculator } from "../../src/calc/calculator.ts";
 import { ModelCopy } from "../../src/calc/model-copy.ts";
 import type { ApplyReport, DataplaneDriver } from "../../src/dataplane/contract.ts";
 import { createNodeNetwork, type NodeNetwork } from "../../src/dataplane/net/node-network.ts";
+import type { FlowLogOptions } from "../../src/dataplane/nft/flows/flow-accounting.ts";
 import { createNftDataplane } from "../../src/dataplane/nft/nft-dataplane.ts";
 import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
 import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink/netlink-port.ts";
@@ -36,7 +37,10 @@ export class Lab {
   private readonly objects = new Map<string, KubeObject>();
   private pods = 0;
 
-  constructor() {
+  private readonly flowLogs: FlowLogOptions | undefined;
+
+  constructor({ flowLogs }: { flowLogs?: FlowLogOptions } = {}) {
+    this.flowLogs = flowLogs;
     this.node = this.namespace("node");
     this.nft = this.kernel.nft(this.node);
     this.makeUplink();
@@ -170,7 +174,11 @@ export class Lab {
   }
 
   private newDataplane(): DataplaneDriver {
-    return createNftDataplane({ kernel: this.kernel, table: TABLE, netns: this.node });
+    const { flowLogs } = this;
+    return createNftDataplane({
+      ...{ kernel: this.kernel, table: TABLE, netns: this.node },
+      ...(flowLogs ? { flowLogs } : {}),
+    });
   }
 
   private newNetwork(): NodeNetwork {

@@ -89,6 +89,53 @@ const acts = {
         socket.send(`${PROBE}${text}`, port, address, (error) => end(error ? error.message : true)),
       );
     }),
+  // So many datagrams from one socket: each is awaited where it is answered.
+  datagrams: ({ address, port, count, bytes, answered, sourcePort }) =>
+    new Promise((resolve) => {
+      const socket = createSocket(address.includes(":") ? "udp6" : "udp4");
+      const text = Buffer.alloc(bytes, "x");
+      if (!answered) text.write(PROBE);
+      let [sent, answers] = [0, 0];
+      const next = () => {
+        if (sent === count) {
+          if (answered && answers < count) return;
+          const from = socket.address().port;
+          socket.close();
+          resolve({ sent, answers, from });
+          return;
+        }
+        sent++;
+        socket.send(text, port, address, () => {
+          if (!answered) setImmediate(next);
+        });
+      };
+      socket.on("message", () => {
+        answers++;
+        next();
+      });
+      socket.on("error", () => {});
+      socket.bind(sourcePort ?? 0, next);
+    }),
+  // One connection after the other, each with an echo of so many bytes; ended as asked.
+  connections: async ({ address, port, count, bytes, reset, sourcePort }) => {
+    let done = 0;
+    for (let index = 0; index < count; index++) {
+      done += await new Promise((resolve) => {
+        const socket = connect({ host: address, port, ...(sourcePort ? { localPort: sourcePort } : {}) });
+        let received = 0;
+        socket.on("connect", () => socket.write(Buffer.alloc(bytes, "x")));
+        socket.on("data", (data) => {
+          received += data.length;
+          if (received < bytes) return;
+          if (reset) socket.resetAndDestroy();
+          else socket.end();
+        });
+        socket.on("close", () => resolve(received === bytes ? 1 : 0));
+        socket.on("error", () => {});
+      });
+    }
+    return done;
+  },
   heard: () => heard.splice(0),
   count: ({ name }) => {
     const { answers, sent } = held.get(name);

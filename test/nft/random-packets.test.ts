@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ModelCopy } from "../../src/calc/model-copy.ts";
 import { readActualRuleset } from "../../src/dataplane/nft/actual-ruleset.ts";
 import { desiredRuleset } from "../../src/dataplane/nft/desired-ruleset.ts";
+import { withDenials } from "../../src/dataplane/nft/flows/denials.ts";
 import { transaction } from "../../src/dataplane/nft/transaction.ts";
 import { Random } from "../calc/random.ts";
 import { type RandomCluster, randomCluster } from "../calc/random-cluster.ts";
@@ -40,7 +41,7 @@ describe.skipIf(reason)(`real packets in random worlds${reason ? ` (${reason})` 
         await lab.become(model);
         const { commands, after } = transaction(
           "story",
-          desiredRuleset(model, { hostInterfaces: [world.uplink] }),
+          withDenials(desiredRuleset(model, { hostInterfaces: [world.uplink] }), seed % 2 === 0).rules,
           written,
         );
         await lab.nft.run(commands.join("\n"));

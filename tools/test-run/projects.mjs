@@ -6,7 +6,7 @@ const ROOT = [
   "test/{attacks,ebpf,switchover,kernel,netns}/**/*.test.ts",
   "test/agent/{agent-churn,api-outage,bgp,bgp-probes,bgp-random,etcd-datastore,host-port,lifecycle,overlay-probe,portmap-rules,rolling-bgp,two-nodes}.test.ts",
   "test/attacks/health-ports.test.ts",
-  "test/nft/{keep-translations,kernel-accepts,lifecycle,live,overlay,random-packets}.test.ts",
+  "test/nft/{flow-accounting,keep-translations,kernel-accepts,lifecycle,live,overlay,random-packets}.test.ts",
   "test/procedures/switch-canary.test.ts",
   "test/{upgrade/earlier-programs,local/containerd}.test.ts",
   "tools/{kernels/this-kernel,test-run/fresh-machine}.test.mjs",

@@ -41,6 +41,11 @@ export function nodeSysctls(ipv6: boolean): [path: string, value: string][] {
   return [["ipv4/ip_forward", "1"], ...(ipv6 ? [["ipv6/conf/all/forwarding", "1"] as [string, string]] : [])];
 }
 
+/** Only connections that begin after it are counted: set when the data plane starts, and not when flow logs are switched on. */
+export function countingSysctls(): [path: string, value: string][] {
+  return [["netfilter/nf_conntrack_acct", "1"]];
+}
+
 /**
  * At a pod's interface: packets from other addresses are dropped; the node answers ARP for the gateway, which is no real address, without delay;
  * router advertisements of a pod are ignored. With host ports, the node's own processes reach it from 127.0.0.1; `pod-loopback` of nftables keeps

@@ -23,6 +23,7 @@ interface ListedSet {
   name: string;
   type: string | string[];
   flags?: string[];
+  timeout?: number;
   elem?: unknown[];
 }
 
@@ -52,7 +53,7 @@ function readChain({ type, hook, prio }: ListedChain, rules: readonly ListedRule
   return { ...base, stamp: Number(count) === rules.length ? stamp : "?" };
 }
 
-function readSet({ name, type, flags, elem = [] }: ListedSet, kind: "set" | "map"): NftSet {
+function readSet({ name, type, flags, timeout = 0, elem = [] }: ListedSet, kind: "set" | "map"): NftSet {
   const types = Array.isArray(type) ? type : type.split(/\s*\.\s*/);
   // nft lists the flag `timeout`, which only dynamic sets of ours have; older releases leave `dynamic` out.
   const dynamic = flags?.some((flag) => flag === "dynamic" || flag === "timeout") ?? false;
@@ -65,7 +66,7 @@ function readSet({ name, type, flags, elem = [] }: ListedSet, kind: "set" | "map
     kind,
     type: types.join(" . ") + (kind === "map" ? " : verdict" : ""),
     interval: flags?.includes("interval") ?? false,
-    ...(dynamic ? { dynamic } : {}),
+    ...(dynamic ? { dynamic: timeout } : {}),
     elements: new Map(elements),
   };
 }

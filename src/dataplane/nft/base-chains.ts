@@ -9,6 +9,7 @@ import {
   type BaseHook,
   CONNECTION_MARK,
   type Condition,
+  denialOf,
   type IpFamily,
   MARK,
   type NftChain,
@@ -53,6 +54,19 @@ const ROUTER_TALK = [134, 137];
 const PARAMETER_PROBLEM = 4;
 const HOP_BY_HOP = 0;
 const ICMPV6: Condition = { on: "protocol", among: [58] };
+/** What flow logs call these drops: the word for the same one of the eBPF programs. */
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ["not an address of the pod", "spoofed_source"],
+  ["a pod is no router", "router_advertisement"],
+  ["to the node's loopback", "no_route"],
+  ["an error about hop-by-hop options", "extension_headers"],
+  ["from a pod that is not known", "interface_not_ready"],
+  ["to a pod that is not known", "interface_not_ready"],
+  ["pods may not reach their node", "policy_workload_egress"],
+  ["to the overlay from a pod", "tunnel_source"],
+  ["to the overlay from no node", "tunnel_source"],
+  ["in IPIP from no node", "tunnel_source"],
+]);
 const KNOWN_PODS = "known-pods";
 const IN_IPIP: Condition = { on: "protocol", among: [4] };
 const ESTABLISHED: readonly Condition[] = [{ on: "established" }, { on: "establishedMidstream" }];
@@ -281,7 +295,8 @@ function accept(...when: Condition[]): NftRule {
 }
 
 function drop(comment: string, ...when: Condition[]): NftRule {
-  return { when, verdict: { is: "drop" }, comment };
+  const reason = REASONS.get(comment);
+  return { when, verdict: { is: "drop" }, comment, ...(reason === undefined ? {} : { denial: denialOf(reason) }) };
 }
 
 function dispatch(by: PacketDirection, map: string): NftRule {
@@ -379,7 +394,8 @@ export function serviceLoop({ settings }: Node): NftChain[] {
   if (ranges.length === 0) return [];
   const rules = FAMILIES.map((family): NftRule => {
     const toRange: Condition = { on: "addressSet", side: "destination", family, set: `service-ranges-${family}` };
-    return { when: [toRange], verdict: { is: reject ? "reject" : "drop" }, comment: "to an address of no Service" };
+    const verdict = { is: reject ? ("reject" as const) : ("drop" as const) };
+    return { when: [toRange], verdict, comment: "to an address of no Service", denial: denialOf("no_route") };
   });
   return [base("service-loop", "forward", PRIORITY.serviceLoop, rules)];
 }

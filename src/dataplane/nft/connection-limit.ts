@@ -8,7 +8,7 @@ import { addressOf } from "../../calc/nets.ts";
 import type { ConntrackFill, ConntrackPort } from "../../kernel/conntrack/conntrack-port.ts";
 import { LIMITED_FROM, type LimitedWorkload } from "../contract.ts";
 import { pod } from "./base-chains.ts";
-import type { Condition, NftChain, NftRule, NftSet, Ruleset } from "./ruleset.ts";
+import { type Condition, denialOf, type NftChain, type NftRule, type NftSet, type Ruleset } from "./ruleset.ts";
 
 /** Of one address towards one destination; SNAT leaves out those below 1024. */
 const SOURCE_PORTS = 64_512;
@@ -19,6 +19,8 @@ const SHORTEST_TIMEOUT_SECONDS = 10;
 /** Behind policy, so that only what creates an entry counts. */
 const PRIORITY = { forward: -2, input: -4 };
 const FLOODING = "flooding-pods";
+/** How long a bucket is kept of a pod that opens no connections. */
+const BUCKET_SECONDS = 3_600;
 
 export interface ConnectionLimit {
   /** Entries of nf_conntrack that connections of one pod may have; undefined: the kernel does not say how many there can be. */
@@ -36,7 +38,7 @@ function connectionLimit({ entries, flooding, fromPod }: ConnectionLimit): { cha
   // The kernel copies the limit into the element of each pod: another limit needs another set.
   const buckets = `new-connections-${perSecond}-${burst}`;
   const drop = (comment: string, condition: Condition): NftRule => ({
-    ...{ when: [fromPod, condition], verdict: { is: "drop" }, comment },
+    ...{ when: [fromPod, condition], verdict: { is: "drop" }, comment, denial: denialOf("workload_limit") },
   });
   const rules: NftRule[] = [
     // One question for all packets but the first of a connection: most of what the limit costs is here.
@@ -54,7 +56,7 @@ function connectionLimit({ entries, flooding, fromPod }: ConnectionLimit): { cha
     chains: [chain("forward"), chain("input")],
     sets: [
       { ...common, name: FLOODING, elements: members },
-      { ...common, name: buckets, elements: none, dynamic: true },
+      { ...common, name: buckets, elements: none, dynamic: BUCKET_SECONDS },
     ],
   };
 }

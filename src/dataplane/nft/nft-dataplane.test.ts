@@ -4,6 +4,7 @@ import type { KubeObject } from "../../api/object.ts";
 import { createCalculator } from "../../calc/calculator.ts";
 import type { ConntrackTuple } from "../../kernel/conntrack/conntrack-port.ts";
 import { fakeKernel } from "../../kernel/fake/fake-kernel.ts";
+import { fakeSysctls } from "../net/fake-sysctls.ts";
 import { createNftDataplane } from "./nft-dataplane.ts";
 import { CONNECTION_MARK } from "./ruleset.ts";
 
@@ -37,7 +38,7 @@ const NAMESPACE = { apiVersion: "v1", kind: "Namespace", metadata: { name: "defa
 function world(...objects: KubeObject[]) {
   const kernel = fakeKernel();
   const calculator = createCalculator("node-1", vendorNames);
-  const dataplane = createNftDataplane({ kernel, table: "ours" });
+  const dataplane = createNftDataplane({ kernel, table: "ours", sysctls: fakeSysctls() });
   for (const object of [NAMESPACE, ...objects]) calculator.set(object);
   calculator.inSync();
   const settle = async () => {
@@ -71,7 +72,7 @@ describe("the nftables data plane", () => {
 
   it("touches nothing before everything was listed", async () => {
     const kernel = fakeKernel();
-    const dataplane = createNftDataplane({ kernel, table: "ours" });
+    const dataplane = createNftDataplane({ kernel, table: "ours", sysctls: fakeSysctls() });
     const calculator = createCalculator("node-1", vendorNames);
     calculator.set(pod("a", 1, {}));
     expect(await dataplane.apply(calculator.takeDelta()!)).toEqual({ objects: [] });
@@ -103,7 +104,7 @@ describe("the nftables data plane", () => {
     calculator.set(policy("web", { ...WEB, ingress: [{ action: "Deny" }] }));
     await settle();
     expect(commands().map((line) => line.split(" ").slice(0, 2).join(" "))).toEqual(["flush chain", "add rule"]);
-    expect(commands()[1]).toMatch(/counter drop comment "[0-9a-f]{12}\/1 gnp\/default\.web;ingress;0"$/);
+    expect(commands()[1]).toMatch(/counter goto denied comment "[0-9a-f]{12}\/1 gnp\/default\.web;ingress;0"$/);
   });
 
   it("what nobody wants any more goes in the transaction that says so", async () => {
@@ -148,7 +149,11 @@ describe("the nftables data plane", () => {
         },
       };
     };
-    const dataplane = createNftDataplane({ kernel: { ...kernel, nft: refusing }, table: "ours" });
+    const dataplane = createNftDataplane({
+      kernel: { ...kernel, nft: refusing },
+      table: "ours",
+      sysctls: fakeSysctls(),
+    });
     const calculator = createCalculator("node-1", vendorNames);
     for (const object of [NAMESPACE, pod("a", 1, { app: "web" })]) calculator.set(object);
     for (const name of ["one", "bad", "two"]) calculator.set(policy(name, WEB));

@@ -8,10 +8,14 @@ import type { Netns } from "../../kernel/netns/netns-port.ts";
 import type { NftObject, NftPort } from "../../kernel/nft/nft-port.ts";
 import type { Watch } from "../../kernel/sys.ts";
 import type { ApplyReport, DataplaneDriver, LimitedWorkload, SweepReport, Table, TableName } from "../contract.ts";
+import type { FlowAccounting } from "../flow-sums.ts";
+import { countingSysctls, realSysctls, type Sysctls, settleSysctls } from "../net/sysctls.ts";
 import { readActualRuleset } from "./actual-ruleset.ts";
 import { EVERYTHING, type Touched, touchedBy } from "./affected-connections.ts";
 import { ConnectionShares, withConnectionLimit } from "./connection-limit.ts";
 import { desiredRuleset, type HostInterface } from "./desired-ruleset.ts";
+import { withDenials } from "./flows/denials.ts";
+import { type FlowContext, type FlowLogOptions, NftFlowAccounting } from "./flows/flow-accounting.ts";
 import { closeForeignForward, openForeignForward } from "./foreign-forward.ts";
 import { isOfPolicy } from "./policy-chains.ts";
 import { applyReport } from "./report.ts";
@@ -26,6 +30,10 @@ export interface NftOptions {
   table: string;
   /** The node's network namespace, where it is not this process's. */
   netns?: Netns;
+  /** Settings of that namespace (default: as the kernel shows them there). */
+  sysctls?: Sysctls;
+  /** Absent: this one never counts for flow logs. */
+  flowLogs?: FlowLogOptions;
 }
 
 export function createNftDataplane(options: NftOptions): DataplaneDriver {
@@ -34,11 +42,14 @@ export function createNftDataplane(options: NftOptions): DataplaneDriver {
 
 class NftDataplane implements DataplaneDriver {
   readonly kind = "Nftables";
+  readonly flows?: () => FlowAccounting;
   private readonly table: string;
   private readonly nft: NftPort;
   private readonly netlink: NetlinkPort;
   private readonly conntrack: ConntrackPort;
   private readonly shares: ConnectionShares;
+  private readonly sysctls: Sysctls;
+  private readonly accounting: NftFlowAccounting | undefined;
   private readonly watch: Watch;
   private readonly model = new ModelCopy();
   /** Undefined: not looked yet, or not sure any more. */
@@ -49,16 +60,26 @@ class NftDataplane implements DataplaneDriver {
   private leftovers: string[] = [];
   /** Whether connection tracking has connections that policy denies now. */
   private anyDenied = true;
+  /** Whether denials are counted for flow logs. */
+  private recorded: boolean;
+  /** Another number after each delta. */
+  private epoch = 0;
   private started = false;
   private closed = false;
   private turn: Promise<unknown> = Promise.resolve();
 
-  constructor({ kernel, table, netns }: NftOptions) {
+  constructor({ kernel, table, netns, sysctls, flowLogs }: NftOptions) {
     this.table = table;
     this.nft = kernel.nft(netns);
     this.netlink = kernel.netlink(netns);
     this.conntrack = kernel.conntrack(netns);
     this.shares = new ConnectionShares(this.conntrack);
+    this.sysctls = sysctls ?? realSysctls(kernel.netns, netns);
+    this.accounting = flowLogs && new NftFlowAccounting(flowLogs, this.flowContext(netns));
+    // An agent that was killed counts on: until it is known whether it shall, nothing that is not read yet may go.
+    this.recorded = this.accounting?.wasCounting() ?? false;
+    const { accounting } = this;
+    if (accounting) this.flows = () => accounting;
     this.watch = this.netlink.monitor((event) => this.onEvent(event));
   }
 
@@ -66,6 +87,7 @@ class NftDataplane implements DataplaneDriver {
     return this.inTurn(async () => {
       const before = endpointsBefore(this.model, delta);
       this.model.apply(delta);
+      this.epoch++;
       // A part of the policies may allow what all of them forbid: nothing is touched before all are known.
       if (!this.model.inSync) return { objects: [] };
       // What was refused may be the fault of what it came with: everything is tried again.
@@ -83,6 +105,7 @@ class NftDataplane implements DataplaneDriver {
       this.written = undefined;
       const failed = await this.realize(EVERYTHING);
       if (failed) throw failed;
+      this.countConnections();
       await openForeignForward(this.nft, this.table);
     });
   }
@@ -120,14 +143,17 @@ class NftDataplane implements DataplaneDriver {
     if (this.closed) return;
     this.closed = true;
     this.watch.close();
+    await this.accounting?.close();
     await this.turn.catch(() => undefined);
     this.nft.close();
     this.conntrack.close();
     this.netlink.close();
   }
 
-  remove(): Promise<void> {
-    return this.inTurn(async () => {
+  async remove(): Promise<void> {
+    await this.accounting?.discard();
+    await this.inTurn(async () => {
+      this.recorded = false;
       await closeForeignForward(this.nft, this.table);
       await this.nft.run(`add table inet ${this.table}\ndelete table inet ${this.table}`);
       this.written = undefined;
@@ -141,11 +167,13 @@ class NftDataplane implements DataplaneDriver {
     if (failed) return failed;
     if (!this.started) {
       this.started = true;
+      this.countConnections();
       await openForeignForward(this.nft, this.table);
     }
     const { conntrack, netlink } = this;
     const { anyDenied } = this;
     this.anyDenied = await revokeConnections(this.model, { ...touched, anyDenied }, { conntrack, netlink });
+    if (this.anyDenied) this.accounting?.sweepSoon();
     return undefined;
   }
 
@@ -163,7 +191,7 @@ class NftDataplane implements DataplaneDriver {
 
   /** A policy nft refuses denies, and does not keep the others. */
   private async writeWithout(reason: Error): Promise<Error | undefined> {
-    const suspects = [...this.wanted(new Set()).chains.values()].filter(isOfPolicy);
+    const suspects = [...this.wanted(new Set()).rules.chains.values()].filter(isOfPolicy);
     const isNew = (chain: NftChain) => this.written?.chains.get(chain.name)?.stamp !== stampOf(chain);
     const names = suspects.filter(isNew).map(({ name }) => name);
     const closed = new Set(names);
@@ -190,7 +218,9 @@ class NftDataplane implements DataplaneDriver {
   private async attempt(closed: ReadonlySet<string>): Promise<Error | undefined> {
     try {
       const found = this.written ?? readActualRuleset(await this.listed());
-      const { commands, removed, after } = transaction(this.table, this.wanted(closed), found);
+      const { rules, causes } = this.wanted(closed);
+      const { commands, removed, after } = transaction(this.table, rules, found);
+      if (this.recorded) this.accounting?.causes.note(causes);
       if (commands.length > 0) await this.nft.run(commands.join("\n"));
       if (!this.written) this.leftovers.push(...removed);
       this.written = after;
@@ -202,7 +232,32 @@ class NftDataplane implements DataplaneDriver {
 
   private wanted(closed: ReadonlySet<string>) {
     const rules = desiredRuleset(this.model, { hostInterfaces: hostInterfaces(this.netlink, this.model), closed });
-    return withConnectionLimit(rules, this.shares.limit(this.model));
+    return withDenials(withConnectionLimit(rules, this.shares.limit(this.model)), this.recorded);
+  }
+
+  /** Only connections that begin after it are counted. What cannot be set does not keep policy from the kernel: flow logs say so when they begin. */
+  private countConnections(): void {
+    try {
+      settleSysctls(this.sysctls, countingSysctls());
+    } catch {
+      // As above.
+    }
+  }
+
+  private flowContext(netns: Netns | undefined): FlowContext {
+    return {
+      ...{ model: this.model, netlink: this.netlink, netns, table: this.table },
+      epoch: () => this.epoch,
+      hostInterfaces: () => hostInterfaces(this.netlink, this.model),
+      record: (on) =>
+        this.inTurn(async () => {
+          if (this.recorded === on) return;
+          this.recorded = on;
+          const failed = this.started ? await this.write() : undefined;
+          if (failed) throw failed;
+        }),
+      isCounting: () => countingSysctls().every(([path, value]) => this.sysctls.read(path) === value),
+    };
   }
 
   private async listed(): Promise<NftObject[]> {

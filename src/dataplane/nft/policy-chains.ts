@@ -4,9 +4,10 @@
  */
 import type { DataplaneModel, Direction, Policy, Profile, Rule, TierPolicies } from "../../calc/model.ts";
 import { enforceable } from "../../calc/policy/criteria.ts";
+import { endOf, NO_PROFILE } from "../../calc/policy/hook-verdict.ts";
 import { hashed, setName } from "./names.ts";
 import { CRITERIA, ruleLines, setsOf } from "./rule-lines.ts";
-import { MARK, type NftChain, type NftRule } from "./ruleset.ts";
+import { denialOf, MARK, type NftChain, type NftRule } from "./ruleset.ts";
 
 /** Before services are translated an allow means something else: to skip the rest of host policy. */
 export type Use = "decide" | "preDNAT";
@@ -70,7 +71,10 @@ export class PolicyChains {
     const name = cached(owner, `name ${use} ${direction}`, () => ({ name: nameOf(), rules: [] })).name;
     if (this.chains.has(name)) return name;
     if (this.closed.has(name)) {
-      return this.add({ name, rules: [{ ...DENY, when: [], comment: `${owner.id} could not be written` }] });
+      return this.add({
+        name,
+        rules: [{ ...DENY, when: [], denial: denialOf("policy_missing"), comment: `${owner.id} could not be written` }],
+      });
     }
     // A rule is written again when a set it asks becomes one of another kind.
     const key = `${use} ${direction} ${setNames(owner[direction], this.model)}`;
@@ -95,7 +99,7 @@ function cached(owner: object, key: string, make: () => NftChain): NftChain {
 }
 
 function decidingChain(jumps: readonly string[]): NftChain {
-  const end: NftRule = { ...DENY, when: [], comment: "no policy and no profile allows it" };
+  const end: NftRule = { ...DENY, when: [], denial: NO_PROFILE, comment: "no policy and no profile allows it" };
   return { name: hashed("e", jumps), rules: [...jumps.map(jump), end] };
 }
 
@@ -105,7 +109,8 @@ function tierChain({ name, endAction }: TierPolicies, policies: readonly string[
     mark: { clear: MARK.passed },
     verdict: { is: "return" },
   };
-  const end: NftRule[] = endAction === "deny" ? [{ ...DENY, when: [], comment: `the end of tier ${name}` }] : [];
+  const end: NftRule[] =
+    endAction === "deny" ? [{ ...DENY, when: [], denial: endOf(name), comment: `the end of tier ${name}` }] : [];
   const rules = [...policies.flatMap((policy) => [jump(policy), passed]), ...end];
   return { name: hashed("t", name, endAction, policies), rules };
 }
@@ -114,7 +119,11 @@ function ruledChain(name: string, rules: readonly Rule[], actions: Actions, mode
   const act = (rule: Rule) => (rule.action === "log" ? { log: rule.id } : actions[rule.action]);
   const known = rules.map((rule) => enforceable(rule, CRITERIA));
   const lines = known.flatMap((rule) =>
-    ruleLines(rule, model.ipSets).map((when): NftRule => ({ when, ...act(rule), comment: rule.id })),
+    ruleLines(rule, model.ipSets).map((when): NftRule => {
+      const acts = act(rule);
+      const denies = "verdict" in acts && acts.verdict?.is === "drop";
+      return { when, ...acts, comment: rule.id, ...(denies ? { denial: rule.id } : {}) };
+    }),
   );
   return { name, rules: lines };
 }

@@ -4,13 +4,11 @@
  */
 
 import type { DataplaneModel, Packet } from "../../calc/model.ts";
-import { NetTable } from "../../calc/nets.ts";
-import { evaluate, type Place } from "../../calc/policy/evaluate.ts";
-import { hostEndpointOf } from "../../calc/policy/hook-policy.ts";
+import { evaluate } from "../../calc/policy/evaluate.ts";
 import type { ConntrackEntry, ConntrackPort } from "../../kernel/conntrack/conntrack-port.ts";
-import type { Link, NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
-import { parseAddress } from "../../kit/ip.ts";
-import { addressOf, isNothing, type Touched } from "./affected-connections.ts";
+import type { NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
+import { isNothing, type Touched } from "./affected-connections.ts";
+import { Places } from "./places.ts";
 import { CONNECTION_MARK } from "./ruleset.ts";
 
 const UDP = 17;
@@ -74,53 +72,4 @@ function packetOf({ original, reply, destinationNat }: ConntrackEntry): Packet {
   if (original.icmp) return { ...common, icmpType: original.icmp.type, icmpCode: original.icmp.code };
   const ports = { sourcePort: original.sourcePort, destinationPort: reply.sourcePort };
   return { ...common, ...ports, ...translated };
-}
-
-/** What an address is to this node. */
-class Places {
-  private readonly pods = new Map<string, string>();
-  private readonly own: ReadonlySet<string>;
-  private readonly model: DataplaneModel;
-  private readonly netlink: NetlinkPort;
-  private interfaces: NetTable<Link> | undefined;
-
-  constructor(model: DataplaneModel, netlink: NetlinkPort) {
-    this.model = model;
-    this.netlink = netlink;
-    for (const { id, addresses } of model.endpoints.values())
-      for (const net of addresses) this.pods.set(addressOf(net), id);
-    this.own = new Set(netlink.addresses().map(({ address }) => addressOf(address)));
-  }
-
-  podAt(address: string): string | undefined {
-    return this.pods.get(address);
-  }
-
-  of(address: string): Place {
-    const id = this.pods.get(address);
-    if (id !== undefined) return { at: "workload", id };
-    if (this.own.has(address)) return { at: "host" };
-    if (this.model.hostEndpoints.size === 0) return { at: "interface", endpoint: undefined };
-    const link = this.interfaceTo(address);
-    const addresses = this.netlink.addresses().filter(({ device }) => device === link?.index);
-    const texts = addresses.map((one) => one.address);
-    return { at: "interface", endpoint: hostEndpointOf(this.model, { name: link?.name ?? "", addresses: texts }) };
-  }
-
-  /** Connection tracking does not say where a flow came in: by where answers go, then. */
-  private interfaceTo(address: string): Link | undefined {
-    this.interfaces ??= interfacesOf(this.netlink);
-    const parsed = parseAddress(address);
-    return parsed && this.interfaces.find(parsed);
-  }
-}
-
-function interfacesOf(netlink: NetlinkPort): NetTable<Link> {
-  const links = new Map(netlink.links().map((link) => [link.index, link]));
-  const ways = new NetTable<Link>();
-  for (const { destination, device } of netlink.routes({ table: 254 })) {
-    const link = device === undefined ? undefined : links.get(device);
-    if (link) ways.add(destination, link);
-  }
-  return ways;
 }

@@ -26,14 +26,14 @@ const LONGEST_PREFIX = 100;
 
 /** `stamp` stands before the comment: what the whole chain is known by when it is read back. */
 export function ruleText(rule: NftRule, stamp?: string): string {
-  const { when, log, mark, connectionMark, verdict, comment } = rule;
+  const { when, log, mark, connectionMark, verdict, comment, denial } = rule;
   const remark = [stamp, comment].filter((part) => part !== undefined).join(" ");
   const parts = [
     ...when.map(conditionText),
     ...(log === undefined ? [] : [`log prefix "${readable(log, LONGEST_PREFIX)}: " level info`]),
     ...(mark ? [markText(mark)] : []),
     ...(connectionMark ? [`ct mark set ct mark | ${hex(connectionMark.set)}`] : []),
-    ...(verdict && comment !== undefined && isCounted(verdict) ? ["counter"] : []),
+    ...(verdict && comment !== undefined && (isCounted(verdict) || denial !== undefined) ? ["counter"] : []),
     ...(verdict ? [verdictText(verdict)] : []),
     ...(remark === "" ? [] : [`comment "${readable(remark, LONGEST_COMMENT)}"`]),
   ];
@@ -104,6 +104,8 @@ function conditionText(condition: Condition): string {
       const { set, perSecond, burst } = condition;
       return `update @${set} { iifname limit rate over ${perSecond}/second burst ${burst} packets }`;
     }
+    case "counted":
+      return `update @${condition.set} { ${condition.key} counter }`;
     case "mark":
       return `meta mark & ${hex(condition.bits)} ${condition.not ? "!=" : "=="} ${hex(condition.bits)}`;
     case "established":
@@ -124,6 +126,7 @@ function addressText({ family, side }: { family: IpFamily; side: "source" | "des
 }
 
 function markText(mark: NonNullable<NftRule["mark"]>): string {
+  if ("replace" in mark) return `meta mark set ${hex(mark.replace)}`;
   if ("set" in mark) return `meta mark set meta mark | ${hex(mark.set)}`;
   return `meta mark set meta mark & ${hex((ALL_BITS & ~mark.clear) >>> 0)}`;
 }

@@ -36,6 +36,8 @@ export type Condition =
   | { on: "newConnection"; not?: true }
   /** More than so many of those that this condition is asked about, for each interface they come in by. The set keeps the counts. */
   | { on: "overRate"; set: string; perSecond: number; burst: number }
+  /** Counted in the set, by the parts of its key. Does not hold where the set is full, or the packet has no such part. */
+  | { on: "counted"; set: string; key: string }
   | { on: "mark"; bits: number; not?: true }
   /** Part of a connection that was allowed. */
   | { on: "established" }
@@ -59,12 +61,26 @@ export type Verdict =
 export interface NftRule {
   when: readonly Condition[];
   log?: string;
-  mark?: { set: number } | { clear: number };
+  mark?: { set: number } | { clear: number } | { replace: number };
   /** Of the connection. */
   connectionMark?: { set: number };
   verdict?: Verdict;
-  /** For people. Rules with a verdict that has one are counted. */
+  /** For people. Rules with a verdict that ends the packet here and that has one are counted. */
   comment?: string;
+  /** What flow logs name as the cause of a drop: a rule or an end as `Verdict.hits` names them, or `denialOf` a reason. */
+  denial?: string;
+}
+
+const REASON = "reason:";
+
+/** Of a drop that is no policy's: a member of the eBPF programs' `enum reason`, without its beginning and in lower case. */
+export function denialOf(reason: string): string {
+  return `${REASON}${reason}`;
+}
+
+/** Undefined: it is a rule's, or an end's. */
+export function reasonOf(denial: string): string | undefined {
+  return denial.startsWith(REASON) ? denial.slice(REASON.length) : undefined;
 }
 
 export interface BaseHook {
@@ -87,8 +103,8 @@ export interface NftSet {
   type: string;
   /** Whether members may be prefixes: such sets are slow to change, so only where they must be. */
   interval: boolean;
-  /** Rules write the elements, not we; one that no packet touches goes after a while. */
-  dynamic?: true;
+  /** Rules write the elements, not we; one that no packet touches goes after so many seconds. */
+  dynamic?: number;
   /** By key, in nft's text; of a map, the verdict. */
   elements: ReadonlyMap<string, string>;
 }

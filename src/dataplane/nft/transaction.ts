@@ -81,18 +81,18 @@ function isReshaped(wanted: Ruleset, written: Written): boolean {
 }
 
 function shapeOf({ kind, type, interval, dynamic }: NftSet): string {
-  return JSON.stringify([kind, type, interval, dynamic ?? false]);
+  return JSON.stringify([kind, type, interval, dynamic ?? null]);
 }
 
 function hookKey(base: BaseHook | undefined): string {
   return base ? `${base.type} ${base.hook} ${base.priority}` : "";
 }
 
-/** Of a dynamic set: as many as there can be interfaces of pods, and how long one is kept that opens no connections. */
-const DYNAMIC = " size 65535; flags dynamic,timeout; timeout 1h;";
+/** Of a dynamic set: as many as there can be interfaces of pods. */
+const DYNAMIC = " size 65535; flags dynamic,timeout;";
 
 function declaration({ type, interval, dynamic }: NftSet): string {
-  return `{ type ${type};${interval ? " flags interval;" : ""}${dynamic ? DYNAMIC : ""} }`;
+  return `{ type ${type};${interval ? " flags interval;" : ""}${dynamic === undefined ? "" : `${DYNAMIC} timeout ${dynamic}s;`} }`;
 }
 
 function elementCommands(set: NftSet, there: NftSet | undefined, at: (kind: string, name: string) => string) {
