@@ -16,6 +16,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "dataplane/kube-proxy/errors.ts": () => import("../dataplane/kube-proxy/errors.ts"),
   "flows/errors.ts": () => import("../flows/errors.ts"),
   "flows/query/errors.ts": () => import("../flows/query/errors.ts"),
+  "flows/store/errors.ts": () => import("../flows/store/errors.ts"),
   "ipam/errors.ts": () => import("../ipam/errors.ts"),
   "kernel/errors.ts": () => import("../kernel/errors.ts"),
   "local/errors.ts": () => import("../local/errors.ts"),

@@ -1,4 +1,4 @@
-import type { FlowCounts, FlowEnd, FlowKey, PolicyHit } from "../api/protocol/flow.ts";
+import type { FlowBatch, FlowCounts, FlowEnd, FlowKey, FlowRow, PolicyHit } from "../api/protocol/flow.ts";
 
 export function workload(namespace: string, name: string, labels: Record<string, string> = { app: name }): FlowEnd {
   return { type: "Workload", namespace, name, kind: "Deployment", labels };
@@ -46,6 +46,24 @@ export const NOTHING: FlowCounts = {
   ended: 0,
   live: 0,
 };
+
+export function flowRow(key: Partial<FlowKey> = {}, some: Partial<FlowRow> = {}): FlowRow {
+  return {
+    ...NOTHING,
+    packets: 3,
+    bytes: 180,
+    started: 3,
+    key: flowKey(key),
+    sourceAddresses: ["10.244.1.7"],
+    destinationAddresses: ["10.244.2.9"],
+    more: false,
+    ...some,
+  };
+}
+
+export function flowBatch(rows: readonly FlowRow[], some: Partial<FlowBatch> = {}): FlowBatch {
+  return { node: "node-1", boot: "boot-1", interval: 1, since: 0, until: 0, merged: 0, unattributed: 0, ...some, rows };
+}
 
 /** Numbers that look random and are the same for the same seed. */
 export function randomFrom(seed: number): () => number {

@@ -1,0 +1,344 @@
+import type { FlowBatch, FlowCounts } from "../../api/protocol/flow.ts";
+import { type Clock, systemClock } from "../../kit/clock.ts";
+import { COUNTS } from "./counts.ts";
+import { errors } from "./errors.ts";
+import { FlowHistory, type HistoryLimits } from "./flow-history.ts";
+import { flowId } from "./flow-identity.ts";
+import { FlowPages, type KeptList } from "./flow-pages.ts";
+import { type FlowEvent, positionOf, type WatchedFlows, watchHistory } from "./flow-watch.ts";
+import { NodeReports, type NodeTrouble } from "./node-reports.ts";
+import {
+  byMost,
+  type KnownRule,
+  type RankedValue,
+  type RuleStatistics,
+  rank,
+  ruleStatistics,
+  type Tally,
+} from "./rankings.ts";
+import { type Asked, type SeenFlow, type Selected, type Selection, seenFlow, select, totalOf } from "./selection.ts";
+import type { Visible } from "./visibility.ts";
+
+/** Fields that hints and rankings list. */
+export { RANKED_FIELDS } from "./rankings.ts";
+
+export const FLOW_SORTS = ["last-seen", "bytes", "packets", "connections", "from", "to"] as const;
+export type FlowSort = (typeof FLOW_SORTS)[number];
+
+export interface ListedFlows extends Asked {
+  /** Default: last-seen, the newest first. */
+  sort?: FlowSort | undefined;
+  /** Of one page; absent: all. */
+  limit?: number | undefined;
+  /** Of the page before. */
+  continue?: string | undefined;
+}
+
+/** What every answer says of how much it rests on. */
+export interface FlowCoverage {
+  /** What was asked for, as far as the history goes; whole buckets, in milliseconds since 1970. */
+  since: number;
+  until: number;
+  /** From when on flows are known at all. */
+  historyFrom: number;
+  shed: FlowsShed;
+  nodes: NodeTrouble;
+}
+
+/** What was merged for lack of memory: sums are exact, ports, addresses or names of some flows are not there. */
+export interface FlowsShed {
+  ports: boolean;
+  addresses: boolean;
+  names: boolean;
+  /** On nodes: sums under a coarser key, and packets in no flow. Only for readers who see everything. */
+  merged?: number;
+  unattributed?: number;
+}
+
+export interface FlowList extends FlowCoverage {
+  flows: SeenFlow[];
+  totals: FlowCounts & { flows: number };
+  resourceVersion: string;
+  continue?: string;
+  /** Flows after this page. */
+  remaining: number;
+}
+
+/** What a point in time came to; `flows` is not counted. */
+export interface TimelinePoint {
+  since: number;
+  until: number;
+  allowed: Omit<Tally, "flows">;
+  denied: Omit<Tally, "flows">;
+}
+
+export interface FlowStoreOptions extends Partial<HistoryLimits> {
+  clock?: Pick<Clock, "now">;
+  /** At a time. */
+  watches?: number;
+}
+
+const HOUR = 3_600_000;
+const LIMITS: HistoryLimits = { bucketMs: 15_000, historyMs: HOUR, memory: 512 * 2 ** 20 };
+const WATCHES = 100;
+const HINTS = 20;
+const MOST_POINTS = 1_000;
+const TIMELINE_COLUMNS = ["started", "packets", "replyPackets", "bytes", "replyBytes"] as const;
+
+type ListHead = Omit<FlowList, "flows" | "continue" | "remaining"> & { range: Selection["range"] };
+
+/** Flows of the last hour in memory, and every question that is asked about them. */
+export class FlowStore {
+  readonly #clock: Pick<Clock, "now">;
+  readonly #limits: HistoryLimits;
+  readonly #history: FlowHistory;
+  readonly #nodes = new NodeReports();
+  readonly #pages = new FlowPages<ListHead>();
+  readonly #mostWatches: number;
+  #watches = 0;
+  #waiting = new Set<() => void>();
+
+  constructor({ clock = systemClock, watches = WATCHES, ...limits }: FlowStoreOptions = {}) {
+    this.#clock = clock;
+    this.#limits = { ...LIMITS, ...limits };
+    this.#mostWatches = watches;
+    this.#history = new FlowHistory(this.#limits, clock.now());
+  }
+
+  /** In bytes, by an estimate. */
+  get memory(): number {
+    return this.#history.memory;
+  }
+
+  /** A batch counts once: the same (node, boot, interval) again, or an earlier one, adds nothing. `now`: when it arrived first, in a replay. */
+  add(batch: FlowBatch, now: number = this.#clock.now()): "added" | "repeated" {
+    checkBatch(batch);
+    if (!this.#nodes.isNew(batch)) return "repeated";
+    this.#nodes.note(batch, now);
+    this.#history.add(batch, now);
+    this.#history.advance(this.#clock.now());
+    const waiting = this.#waiting;
+    this.#waiting = new Set();
+    for (const wake of waiting) wake();
+    return "added";
+  }
+
+  list(asked: ListedFlows): FlowList {
+    const question = JSON.stringify([asked.query?.text, asked.since, asked.until, asked.sort]);
+    const now = this.#clock.now();
+    if (asked.continue) {
+      const { id, list, from } = this.#pages.take(asked.continue, { asked: question, visible: asked.visible, now });
+      return pageOf(list, { from, limit: asked.limit, id: () => id });
+    }
+    const selection = this.#select(asked);
+    const flows = selection.selected.sort(ORDER[asked.sort ?? "last-seen"]);
+    const head: ListHead = {
+      ...this.#coverage(selection, asked.visible),
+      totals: { flows: flows.length, ...totalOf(flows) },
+      resourceVersion: String(this.#history.version),
+      range: selection.range,
+    };
+    const list = { head, flows, asked: question, answers: asked.visible && answersOf(flows, asked.visible) };
+    return pageOf(list, { from: 0, limit: asked.limit, id: () => this.#pages.keep(list, now) });
+  }
+
+  /** The flow with an id, as the reader sees it, over the whole history. */
+  find({ id, visible }: { id: string; visible?: Visible }): SeenFlow | undefined {
+    const { selected, range } = this.#select({ visible });
+    const found = selected.find(({ text }) => flowId(text) === id);
+    return found && seenFlow(found, range);
+  }
+
+  /**
+   * Flows as they change, summed over the whole history. Resumes after a version; throws where that is too old, at once or, of a reader that
+   * has fallen behind the history, later. A flow that stops to match, or is forgotten, is not reported.
+   */
+  watch(asked: WatchedFlows): AsyncIterable<FlowEvent> {
+    for (const field of ["since", "until"] as const) if (asked.query?.[field]) throw errors.FLOW_WATCH_TIME(field);
+    this.#history.advance(this.#clock.now());
+    positionOf(asked.resourceVersion, this.#history);
+    if (this.#watches >= this.#mostWatches) throw errors.FLOW_WATCHES_FULL(this.#mostWatches);
+    return this.#watch(asked);
+  }
+
+  /** Values of a field that begin so, those of most flows first. */
+  hints(asked: Asked & { field: string; prefix?: string; limit?: number }): { value: string; flows: number }[] {
+    const prefix = (asked.prefix ?? "").toLowerCase();
+    return rank(this.#select(asked), asked.field)
+      .filter(({ value }) => isHint(value, prefix))
+      .sort(byMost("flows"))
+      .slice(0, asked.limit ?? HINTS)
+      .map(({ value, flows }) => ({ value, flows }));
+  }
+
+  /** Values of a field by what their flows come to. */
+  top(asked: Asked & { by: string; measure?: keyof Tally; limit?: number }): FlowCoverage & { values: RankedValue[] } {
+    const selection = this.#select(asked);
+    const values = rank(selection, asked.by)
+      .sort(byMost(asked.measure ?? "bytes"))
+      .slice(0, asked.limit ?? HINTS);
+    return { ...this.#coverage(selection, asked.visible), values };
+  }
+
+  /** What each policy or rule decided. `known`: those that exist, so that what nothing hits is listed too. */
+  statistics(
+    asked: Asked & { by: "policy" | "rule"; known?: readonly KnownRule[] },
+  ): FlowCoverage & { rules: RuleStatistics[] } {
+    const selection = this.#select(asked);
+    const rules = ruleStatistics(selection, asked.by, asked.known ?? [], asked.visible);
+    return { ...this.#coverage(selection, asked.visible), rules };
+  }
+
+  /** Connections, packets and bytes over time, in at most so many points of whole buckets. */
+  timeline(asked: Asked & { points: number }): FlowCoverage & { points: TimelinePoint[] } {
+    const selection = this.#select(asked);
+    const coverage = this.#coverage(selection, asked.visible);
+    return { ...coverage, points: this.#points(selection, coverage, asked.points) };
+  }
+
+  #points({ selected, buckets }: Selection, { since, until }: FlowCoverage, most: number): TimelinePoint[] {
+    const { bucketMs } = this.#limits;
+    const count = Math.min(Math.max(Math.trunc(most) || 1, 1), MOST_POINTS);
+    const width = Math.max(Math.ceil((until - since) / count / bucketMs), 1) * bucketMs;
+    const groups = new Uint8Array(this.#history.numbers);
+    for (const { key, flows } of selected)
+      for (const { number } of flows) groups[number] = key.verdict === "Allow" ? 1 : 2;
+    const columns = TIMELINE_COLUMNS.map((name) => COUNTS.indexOf(name));
+    const points: TimelinePoint[] = [];
+    for (let start = since; start < until; start += width) {
+      const into = new Float64Array(2 * columns.length);
+      for (const bucket of buckets)
+        if (bucket.start >= start && bucket.start < start + width) bucket.sumOver(columns, groups, into);
+      const [allowed, denied] = [0, columns.length].map((at) => pointOf(into.subarray(at, at + columns.length)));
+      points.push({ since: start, until: start + width, allowed: allowed as Tally, denied: denied as Tally });
+    }
+    return points;
+  }
+
+  #select(asked: Asked): Selection {
+    const now = this.#clock.now();
+    this.#history.advance(now);
+    return select(this.#history, asked, now);
+  }
+
+  #coverage({ buckets, range }: Selection, visible: Visible): FlowCoverage {
+    const now = this.#clock.now();
+    const { bucketMs, historyMs } = this.#limits;
+    const historyFrom = this.#history.from ?? now;
+    const shed = Math.max(0, ...buckets.map((bucket) => bucket.shed));
+    const until = Math.min(range.until, now);
+    return {
+      since: Math.max(Math.floor(range.since / bucketMs) * bucketMs, Math.min(historyFrom, until)),
+      until,
+      historyFrom,
+      shed: {
+        ports: shed >= 1,
+        addresses: shed >= 2,
+        names: shed >= 3,
+        ...(!visible && {
+          merged: buckets.reduce((sum, { merged }) => sum + merged, 0),
+          unattributed: buckets.reduce((sum, { unattributed }) => sum + unattributed, 0),
+        }),
+      },
+      nodes: this.#nodes.trouble(now, historyMs),
+    };
+  }
+
+  async *#watch(asked: WatchedFlows): AsyncGenerator<FlowEvent> {
+    this.#watches++;
+    try {
+      yield* watchHistory(this.#history, asked, { more: (signal) => this.#more(signal), now: () => this.#clock.now() });
+    } finally {
+      this.#watches--;
+    }
+  }
+
+  #more(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      if (signal.aborted) return resolve();
+      const wake = () => {
+        signal.removeEventListener("abort", stop);
+        resolve();
+      };
+      const stop = () => {
+        this.#waiting.delete(wake);
+        resolve();
+      };
+      this.#waiting.add(wake);
+      signal.addEventListener("abort", stop, { once: true });
+    });
+  }
+}
+
+/** One number that is none would be in all sums from then on. */
+function checkBatch({ node, interval, since, until, merged, unattributed, rows }: FlowBatch): void {
+  const isCount = (value: number) => Number.isSafeInteger(value) && value >= 0;
+  if (![interval, since, until, merged, unattributed].every(isCount)) throw errors.FLOW_BATCH_BAD(node, "its head");
+  for (const row of rows) {
+    for (const name of COUNTS) if (!isCount(row[name])) throw errors.FLOW_BATCH_BAD(node, name);
+    if (!isCount(row.key.port)) throw errors.FLOW_BATCH_BAD(node, "port");
+  }
+}
+
+/** `id` is asked only if the list has another page. */
+function pageOf(
+  { head, flows }: KeptList<ListHead>,
+  { from, limit, id }: { from: number; limit: number | undefined; id: () => string },
+): FlowList {
+  const { range, ...answer } = head;
+  const to = limit && limit > 0 ? from + limit : flows.length;
+  const page = flows.slice(from, to).map((selected) => seenFlow(selected, range));
+  const remaining = Math.max(flows.length - to, 0);
+  return { ...answer, flows: page, remaining, ...(remaining > 0 && { continue: `${id()}.${to}` }) };
+}
+
+const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+const endOf = ({ namespace, name }: { namespace: string; name: string }) => `${namespace}/${name}`;
+
+/** Of what is equal, what is known longer is first: the same order every time. */
+const ORDER: Record<FlowSort, (a: Selected, b: Selected) => number> = {
+  "last-seen": (a, b) => b.lastSeen - a.lastSeen || byAge(a, b),
+  bytes: (a, b) => sumOf(b, "bytes", "replyBytes") - sumOf(a, "bytes", "replyBytes") || byAge(a, b),
+  packets: (a, b) => sumOf(b, "packets", "replyPackets") - sumOf(a, "packets", "replyPackets") || byAge(a, b),
+  connections: (a, b) => b.counts.started - a.counts.started || byAge(a, b),
+  from: (a, b) => byText(endOf(a.key.from), endOf(b.key.from)) || byAge(a, b),
+  to: (a, b) => byText(endOf(a.key.to), endOf(b.key.to)) || byAge(a, b),
+};
+
+function byAge(a: Selected, b: Selected): number {
+  return (a.flows[0]?.first ?? 0) - (b.flows[0]?.first ?? 0);
+}
+
+function sumOf({ counts }: Selected, one: keyof FlowCounts, other: keyof FlowCounts): number {
+  return counts[one] + counts[other];
+}
+
+function pointOf([connections = 0, packets = 0, replyPackets = 0, bytes = 0, replyBytes = 0]: Float64Array): Omit<
+  Tally,
+  "flows"
+> {
+  return { connections, packets: packets + replyPackets, bytes: bytes + replyBytes };
+}
+
+/** A namespace and a name are found by either. */
+function isHint(value: string, prefix: string): boolean {
+  const text = value.toLowerCase();
+  return text.startsWith(prefix) || text.slice(text.indexOf("/") + 1).startsWith(prefix);
+}
+
+/** What the reader sees of every namespace in a list. */
+function answersOf(selected: readonly Selected[], visible: (namespace: string) => boolean): Map<string, boolean> {
+  const answers = new Map<string, boolean>();
+  const ask = (namespace: string) => {
+    if (!answers.has(namespace)) answers.set(namespace, visible(namespace) === true);
+  };
+  for (const { flows } of selected) {
+    for (const { key } of flows) {
+      ask(key.from.namespace);
+      ask(key.to.namespace);
+      if (key.service) ask(key.service.namespace);
+      for (const hit of key.policies) ask(hit.namespace);
+    }
+  }
+  return answers;
+}
