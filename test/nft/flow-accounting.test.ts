@@ -1,11 +1,19 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
+import { addressBytes } from "../../src/kernel/netlink/netlink-message.ts";
+import { Random } from "../calc/random.ts";
 import { whyNoNftables } from "../kernel/why-not.ts";
 import { FlowLab, total } from "./flow-lab.ts";
+import { TABLE } from "./lab.ts";
 
 const reason = whyNoNftables();
 const UDP = 17;
 const TCP = 6;
+const ESP = 50;
+const KILLS = 20;
+/** How long no agent counts at most, but for its start. */
+const AWAY = 2_000;
 /** Of IP and UDP. */
 const HEADERS = { 4: 28, 6: 48 } as const;
 
@@ -162,4 +170,218 @@ describe.skipIf(reason)(`what nftables counts for flow logs${reason ? ` (${reaso
     // What was read is not read again.
     expect((await lab.next()).filter(({ verdict }) => verdict === "Deny")).toEqual([]);
   });
+
+  it("counts packets of protocols without ports", async () => {
+    const kind = vendorNames.kinds.globalNetworkPolicy.kind;
+    lab.setStored(kind, "default.no-esp", {
+      ...{ tier: "default", selector: "app == 'b'", types: ["Ingress"] },
+      ingress: [{ action: "Deny", protocol: ESP }, { action: "Allow" }],
+    });
+    await lab.settle();
+    await lab.next();
+    for (const family of [4, 6] as const) {
+      sendRaw(lab, "a", "b", { family, protocol: ESP, count: 20 + family });
+      sendRaw(lab, "b", "a", { family, protocol: ESP, count: 30 + family });
+      sendRaw(lab, "a", "b", { family, protocol: family === 4 ? 1 : 58, count: 5, payload: echo(family) });
+    }
+    await expect.poll(async () => total(await sumsSoFar(lab), { verdict: "Deny" }).packets).toBe(20 + 4 + 20 + 6);
+    const sums = await sumsSoFar(lab);
+    for (const family of [4, 6] as const) {
+      const [a, b] = [lab.addressOf("a", family), lab.addressOf("b", family)];
+      const denied = { source: a, destination: b, protocol: ESP, destinationPort: 0, verdict: "Deny" } as const;
+      expect(total(sums, denied)).toMatchObject({ packets: 20 + family });
+      expect(sums.find((sum) => sum.source === a && sum.verdict === "Deny")?.ingress).toEqual([
+        "gnp/default.no-esp;ingress;0",
+      ]);
+      expect(total(sums, { source: b, destination: a, protocol: ESP, destinationPort: 0 })).toMatchObject({
+        packets: 30 + family,
+      });
+    }
+    expect(total(sums, { protocol: 1, source: lab.addressOf("a") })).toMatchObject({ packets: 5, replyPackets: 5 });
+  });
+
+  it("misses nothing and counts nothing twice, whenever the agent is killed", { timeout: 300_000 }, async () => {
+    denyFromOutside();
+    await lab.settle();
+    // Ten seconds by default, which on a busy machine an agent may take to start.
+    lab.setNodeSysctl("netfilter/nf_conntrack_tcp_timeout_close", "120");
+    await lab.next();
+    const address = lab.addressOf("b");
+    const until = new AbortController();
+    const sent = { udp: 0, answers: 0, connections: 0, reset: 0, denied: 0 };
+    const traffic = [
+      repeated(until.signal, async () => {
+        const what = { do: "datagrams", address, port: 80, count: 200, bytes: 50, answered: true };
+        const done = (await order("a", what)) as { sent: number; answers: number };
+        sent.udp += done.sent;
+        sent.answers += done.answers;
+      }),
+      repeated(until.signal, async () => {
+        const what = { do: "connections", address, port: 8080, count: 20, bytes: 100 };
+        sent.connections += (await order("a", what)) as number;
+      }),
+      repeated(until.signal, async () => {
+        const what = { do: "connections", address, port: 9000, count: 20, bytes: 100, reset: true };
+        sent.reset += (await order("a", what)) as number;
+      }),
+      repeated(until.signal, async () => {
+        const what = { do: "datagrams", address, port: 9000, count: 100, bytes: 50 };
+        sent.denied += ((await order("outside", what)) as { sent: number }).sent;
+      }),
+    ];
+    const random = new Random(20);
+    let countedAt = performance.now();
+    const count = async () => {
+      await lab.next();
+      countedAt = performance.now();
+    };
+    for (let life = 0; life < KILLS; life++) {
+      // In the middle of whatever it does: starting, ending an interval, counting. The kernel forgets a reset connection after ten seconds.
+      const pending = count().catch(() => undefined);
+      if (performance.now() - countedAt > AWAY) await pending;
+      await sleep(random.below(random.chance(25) ? 60 : 1_500));
+      await lab.restart();
+      await pending;
+    }
+    until.abort();
+    await Promise.all(traffic);
+    await lab.next();
+    await lab.next();
+    const sums = lab.all();
+    expect(sent.udp).toBeGreaterThan(KILLS * 50);
+    expect(total(sums, { destinationPort: 80 })).toMatchObject({ packets: sent.udp, replyPackets: sent.answers });
+    expect(total(sums, { destinationPort: 8080 }).started).toBe(sent.connections);
+    expect(total(sums, { destinationPort: 9000, verdict: "Allow" }).started).toBe(sent.reset);
+    expect(total(sums, { destinationPort: 9000, verdict: "Deny" }).packets).toBe(sent.denied);
+    expect(
+      sums.every(({ packets, bytes, replyPackets, started }) => Math.min(packets, bytes, replyPackets, started) >= 0),
+    ).toBe(true);
+    expect(lab.flows.shed()).toEqual({ merged: 0, unattributed: 0 });
+  });
+
+  it("is switched on and off without a break, of packets or of counters of rules", async () => {
+    denyFromOutside();
+    await lab.settle();
+    const address = lab.addressOf("b");
+    await order("a", { do: "hold", name: "kept", address, port: 80 });
+    const denied = { do: "datagrams", address, port: 9000, count: 30, bytes: 10 };
+    const counters = async () =>
+      (await lab.dataplane.show("counters")).rows.filter(([rule]) => /outside;ingress;0/.test(rule!));
+    for (let round = 1; round <= 3; round++) {
+      await order("outside", denied);
+      expect(await counters()).toEqual([
+        ["gnp/default.not-outside;ingress;0", String(round * 60 - 30), expect.any(String)],
+      ]);
+      await lab.next();
+      await order("outside", denied);
+      expect(total(await lab.next(), { verdict: "Deny" }).packets).toBe(30);
+      await lab.flows.stop();
+      expect(await lab.flows.intervals()).toEqual([]);
+      expect(await counters()).toEqual([["gnp/default.not-outside;ingress;0", String(round * 60), expect.any(String)]]);
+      expect(await order("a", { do: "say", name: "kept", patience: 5_000 })).toBe(true);
+      expect(JSON.stringify(await lab.nft.list(`list table inet ${TABLE}`))).not.toContain("denied4");
+    }
+  });
+
+  it("keeps what policy ended apart from what it carried before", async () => {
+    await lab.next();
+    const address = lab.addressOf("b");
+    const held = { do: "datagrams", address, port: 80, bytes: 10, sourcePort: 40_002 };
+    await order("a", { ...held, count: 50, answered: true });
+    denyFrom("a");
+    await lab.settle();
+    await lab.next();
+    await order("a", { ...held, count: 25 });
+    await lab.next();
+    const of = { destinationPort: 80, protocol: UDP } as const;
+    expect(total(lab.all(), { ...of, verdict: "Allow" })).toMatchObject({ packets: 50, replyPackets: 50 });
+    expect(total(lab.all(), { ...of, verdict: "Deny" })).toMatchObject({ packets: 25, replyPackets: 0 });
+    expect(lab.all().find(({ verdict }) => verdict === "Deny")).toMatchObject({
+      ...{ reason: "policy_workload_ingress", ingress: ["gnp/default.not-a;ingress;0"] },
+    });
+  });
+
+  function denyFromOutside() {
+    const source = { nets: [`${lab.addressOf("outside")}/32`] };
+    setDeny("not-outside", [{ action: "Deny", source }, { action: "Allow" }]);
+  }
+
+  function denyFrom(app: string) {
+    setDeny(`not-${app}`, [{ action: "Deny", source: { selector: `app == '${app}'` } }, { action: "Allow" }]);
+  }
+
+  function setDeny(name: string, ingress: object[]) {
+    const kind = vendorNames.kinds.globalNetworkPolicy.kind;
+    lab.setStored(kind, `default.${name}`, { tier: "default", selector: "app == 'b'", types: ["Ingress"], ingress });
+  }
 });
+
+async function repeated(signal: AbortSignal, act: () => Promise<void>): Promise<void> {
+  while (!signal.aborted) await act();
+}
+
+async function sumsSoFar(lab: FlowLab) {
+  await lab.next();
+  return lab.all();
+}
+
+/** As a pod's raw socket would: packets from one pod to another. */
+function sendRaw(
+  lab: FlowLab,
+  from: string,
+  to: string,
+  {
+    family,
+    protocol,
+    count,
+    payload = Buffer.alloc(16),
+  }: { family: 4 | 6; protocol: number; count: number; payload?: Buffer },
+): void {
+  const netns = lab.kernel.netns.open(lab.placeOf(from));
+  const netlink = lab.kernel.netlink(netns);
+  const frames = lab.kernel.frames(netns);
+  const mac = netlink.link("eth0")!.mac!.replaceAll(":", "");
+  const [source, destination] = [lab.addressOf(from, family), lab.addressOf(to, family)];
+  const socket = frames.open(
+    { device: netlink.link("eth0")!.index, protocol: family === 4 ? 0x0800 : 0x86dd },
+    () => {},
+  );
+  const packet =
+    family === 4 ? ipv4(protocol, source, destination, payload) : ipv6(protocol, source, destination, payload);
+  const frame = Buffer.concat([Buffer.from(`eeeeeeeeeeee${mac}${family === 4 ? "0800" : "86dd"}`, "hex"), packet]);
+  for (let index = 0; index < count; index++) socket.send(frame);
+  socket.close();
+  netlink.close();
+  netns.close();
+}
+
+function ipv4(protocol: number, source: string, destination: string, payload: Buffer): Buffer {
+  const header = Buffer.alloc(20);
+  header.set([0x45, 0, 0, 20 + payload.length, 0, 0, 0, 0, 64, protocol]);
+  header.set(addressBytes(source).bytes, 12);
+  header.set(addressBytes(destination).bytes, 16);
+  header.writeUInt16BE(checksum(header), 10);
+  return Buffer.concat([header, payload]);
+}
+
+function ipv6(protocol: number, source: string, destination: string, payload: Buffer): Buffer {
+  const header = Buffer.alloc(40);
+  header.set([0x60, 0, 0, 0, 0, payload.length, protocol, 64]);
+  header.set(addressBytes(source).bytes, 8);
+  header.set(addressBytes(destination).bytes, 24);
+  return Buffer.concat([header, payload]);
+}
+
+/** A question; that of IPv6 has no right checksum, so nothing answers it, but it is a packet. */
+function echo(family: 4 | 6): Buffer {
+  const message = Buffer.from([family === 4 ? 8 : 128, 0, 0, 0, 1, 2, 0, 1]);
+  if (family === 4) message.writeUInt16BE(checksum(message), 2);
+  return message;
+}
+
+function checksum(bytes: Buffer): number {
+  let sum = 0;
+  for (let at = 0; at < bytes.length; at += 2) sum += bytes.readUInt16BE(at);
+  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
+  return ~sum & 0xffff;
+}

@@ -10,7 +10,7 @@ import { Lab } from "./lab.ts";
 export class FlowLab extends Lab {
   readonly directory: string;
   private number = 0;
-  readonly counted: FlowSum[] = [];
+  private readonly counted = new Map<number, FlowSum[]>();
 
   static async make(): Promise<FlowLab> {
     const thread = pathToFileURL(await bundleToFile("src/dataplane/nft/flows/counter-entry.ts"));
@@ -26,17 +26,23 @@ export class FlowLab extends Lab {
     return this.dataplane.flows!();
   }
 
-  /** Another interval; what was counted up to here is read, as often as one likes, and forgotten. */
+  /** Another interval; what was counted up to here is read and forgotten. */
   async next(): Promise<FlowSum[]> {
     await this.flows.begin(++this.number);
-    const ended = (await this.flows.intervals()).filter((interval) => interval < this.number);
     const sums: FlowSum[] = [];
-    for (const interval of ended) {
-      sums.push(...(await this.flows.read(interval)));
+    for (const interval of await this.flows.intervals()) {
+      if (interval >= this.number) continue;
+      const read = await this.flows.read(interval);
+      this.counted.set(interval, read);
+      sums.push(...read);
       await this.flows.forget(interval);
     }
-    this.counted.push(...sums);
     return sums;
+  }
+
+  /** Of all intervals and lives; an interval that was read twice, since an agent was killed before it was forgotten, is one. */
+  all(): FlowSum[] {
+    return [...this.counted.values()].flat();
   }
 
   override async stop(): Promise<void> {

@@ -18,16 +18,24 @@ export interface InterpretedPacket {
 type Fate = "accept" | "drop" | "return";
 
 export function interpret(ruleset: Ruleset, given: InterpretedPacket): "allow" | "deny" {
+  return interpretedCause(ruleset, given).verdict;
+}
+
+/** Also what dropped it, as flow logs name it. */
+export function interpretedCause(ruleset: Ruleset, given: InterpretedPacket) {
   const run = new Run(ruleset, given);
   const hooks: BaseHook["hook"][] =
     given.in === undefined ? ["output"] : ["prerouting", given.out === undefined ? "input" : "forward"];
-  return hooks.every((hook) => run.hook(hook)) ? "allow" : "deny";
+  const verdict = hooks.every((hook) => run.hook(hook)) ? ("allow" as const) : ("deny" as const);
+  return { verdict, cause: run.cause };
 }
 
 /** Translation of services happens between the two. */
 const TRANSLATES_AT = -100;
 
 class Run {
+  /** Of the rule that dropped it. */
+  cause: string | undefined;
   private mark = 0;
   private readonly ruleset: Ruleset;
   private readonly given: InterpretedPacket;
@@ -71,7 +79,8 @@ class Run {
   }
 
   /** Undefined: on to the next rule. */
-  private rule({ mark, verdict }: NftRule): Fate | undefined {
+  private rule({ mark, verdict, denial }: NftRule): Fate | undefined {
+    if (denial !== undefined) this.cause = denial;
     if (mark && "replace" in mark) this.mark = mark.replace;
     else if (mark) this.mark = "set" in mark ? this.mark | mark.set : this.mark & ~mark.clear;
     if (!verdict) return undefined;

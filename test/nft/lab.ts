@@ -220,6 +220,10 @@ export class Lab {
     this.labPods.set(name, new LabPod(netns.name));
   }
 
+  setNodeSysctl(path: string, value: string): void {
+    this.sysctl(this.node, path, value);
+  }
+
   private sysctl(netns: Netns, path: string, value: string): void {
     this.kernel.netns.run(netns, () => {
       writeFileSync(`/proc/sys/net/${path}`, value);

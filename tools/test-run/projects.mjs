@@ -18,7 +18,7 @@ const CLUSTER = [
   "src/{local/installed/seed-installed,procedures/run/cut}.test.ts",
   "tools/{containerfile,test-run/whole-run}.test.mjs",
   // Plain calculations, but on thousands of random inputs.
-  "test/{agent/ipam,agent/addresses-in-use,attacks/fuzz-listeners,attacks/fuzz-parsers,nft/differential,calc/determinism,calc/differential,sidecar/differential}.test.ts",
+  "test/{agent/ipam,agent/addresses-in-use,attacks/fuzz-listeners,attacks/fuzz-parsers,nft/differential,nft/flow-texts,calc/determinism,calc/differential,sidecar/differential}.test.ts",
   "src/{apiserver/storage/store-model,procedures/merge/merge-manifest}.test.ts",
 ];
 

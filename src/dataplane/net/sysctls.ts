@@ -41,9 +41,18 @@ export function nodeSysctls(ipv6: boolean): [path: string, value: string][] {
   return [["ipv4/ip_forward", "1"], ...(ipv6 ? [["ipv6/conf/all/forwarding", "1"] as [string, string]] : [])];
 }
 
-/** Only connections that begin after it are counted: set when the data plane starts, and not when flow logs are switched on. */
+/** Whether the kernel counts what connections carry. */
+export const COUNTING = "netfilter/nf_conntrack_acct";
+
+/**
+ * Only connections that begin after it are counted: set when the data plane starts, and not when flow logs are switched on. And the kernel notes when
+ * each began: by that, one is not taken for the one before that had the same addresses and ports.
+ */
 export function countingSysctls(): [path: string, value: string][] {
-  return [["netfilter/nf_conntrack_acct", "1"]];
+  return [
+    [COUNTING, "1"],
+    ["netfilter/nf_conntrack_timestamp", "1"],
+  ];
 }
 
 /**

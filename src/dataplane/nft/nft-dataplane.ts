@@ -9,7 +9,7 @@ import type { NftObject, NftPort } from "../../kernel/nft/nft-port.ts";
 import type { Watch } from "../../kernel/sys.ts";
 import type { ApplyReport, DataplaneDriver, LimitedWorkload, SweepReport, Table, TableName } from "../contract.ts";
 import type { FlowAccounting } from "../flow-sums.ts";
-import { countingSysctls, realSysctls, type Sysctls, settleSysctls } from "../net/sysctls.ts";
+import { COUNTING, countingSysctls, realSysctls, type Sysctls, settleSysctls } from "../net/sysctls.ts";
 import { readActualRuleset } from "./actual-ruleset.ts";
 import { EVERYTHING, type Touched, touchedBy } from "./affected-connections.ts";
 import { ConnectionShares, withConnectionLimit } from "./connection-limit.ts";
@@ -256,7 +256,7 @@ class NftDataplane implements DataplaneDriver {
           const failed = this.started ? await this.write() : undefined;
           if (failed) throw failed;
         }),
-      isCounting: () => countingSysctls().every(([path, value]) => this.sysctls.read(path) === value),
+      isCounting: () => this.sysctls.read(COUNTING) === "1",
     };
   }
 

@@ -15,16 +15,19 @@ const SO_RCVBUF_FORCE = 33;
 /** An event takes a kilobyte of it: this is what arrives in two seconds of 30,000 connections each. */
 const EVENT_BYTES = 64 << 20;
 const TYPE_MASK = 0x3fff;
-const ATTR = { original: 1, reply: 2, mark: 8, countersOriginal: 9, countersReply: 10, id: 12 } as const;
+const ATTR = { original: 1, reply: 2, mark: 8, countersOriginal: 9, countersReply: 10, id: 12, timestamp: 20 } as const;
 const ICMP = 1;
 const ICMP6 = 58;
 const ADDRESS = 16;
 
 /** One connection. The reader fills the same one again and again: what is to be kept is copied. */
 export class CountedConnection {
-  /** The kernel's number of it. Another with the same addresses and ports may get the same number after it. */
+  /** The kernel's number of it, of 32 bits: some of a million share one. */
   id = 0;
-  /** Of the addresses and ports it was opened with: numbers of 32 bits alone are shared by some of a million. */
+  /**
+   * Of the addresses and ports it was opened with, and of when, if the kernel notes that: another one with the same addresses and ports may get the
+   * same number.
+   */
   hash = 0;
   protocol = 0;
   /** Who opened it, who answers, and which address was asked for; IPv4 as `::ffff:a.b.c.d`. */
@@ -97,13 +100,14 @@ function readConnection(bytes: Buffer, from: number, end: number, into: CountedC
   into.mark = 0;
   into.packets = into.bytes = into.replyPackets = into.replyBytes = 0;
   let [hasOriginal, hasReply] = [false, false];
+  into.hash = HASH_BASIS;
   for (let at = from + 4; at + 4 <= end; ) {
     const length = bytes.readUInt16LE(at);
     if (length < 4) break;
     const last = at + length;
     switch (bytes.readUInt16LE(at + 2) & TYPE_MASK) {
       case ATTR.original:
-        into.hash = hashOf(bytes, at + 4, last);
+        into.hash = hashOf(into.hash, bytes, at + 4, last);
         hasOriginal = readTuple(bytes, at + 4, last, family, into, "original");
         break;
       case ATTR.reply:
@@ -114,6 +118,10 @@ function readConnection(bytes: Buffer, from: number, end: number, into: CountedC
         break;
       case ATTR.id:
         into.id = bytes.readUInt32BE(at + 4);
+        break;
+      case ATTR.timestamp:
+        // Only when it began: an event has also when it ended.
+        into.hash = hashOf(into.hash, bytes, at + 8, at + 16);
         break;
       case ATTR.countersOriginal:
         into.packets = counter(bytes, at + 4, last, 1);
@@ -129,9 +137,11 @@ function readConnection(bytes: Buffer, from: number, end: number, into: CountedC
   return hasOriginal && hasReply;
 }
 
-/** FNV: it only tells connections apart that share a number, and must be the same in every life of the agent. */
-function hashOf(bytes: Buffer, from: number, end: number): number {
-  let hash = 0x811c9dc5;
+const HASH_BASIS = 0x811c9dc5;
+
+/** FNV: it only distinguishes connections that share a number, and must be the same in every life of the agent. */
+function hashOf(before: number, bytes: Buffer, from: number, end: number): number {
+  let hash = before;
   for (let at = from; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
   return hash >>> 0;
 }

@@ -5,8 +5,8 @@ const REMOVED = 1;
 /** Of `seen`; smaller numbers say that there is no connection. */
 const FIRST_SWEEP = 2;
 const SMALLEST = 1_024;
-/** Packets, bytes, packets of replies, bytes of replies. */
-export const COUNTS = 4;
+/** Packets, bytes, packets of replies, bytes of replies, and whether policy had ended it. */
+export const COUNTS = 5;
 
 export class ConnectionBase {
   /** Of connections. */

@@ -64,6 +64,7 @@ export class NftFlowAccounting implements FlowAccounting {
   private turn: Promise<unknown> = Promise.resolve();
   private sweeps = 0;
   private soon = false;
+  private closed = false;
   /** By address, the sweep that it was ours in last. */
   private readonly ours = new Map<string, number>();
   private sent = "";
@@ -135,9 +136,10 @@ export class NftFlowAccounting implements FlowAccounting {
     });
   }
 
-  /** Counts no more in this life; the next one goes on. */
+  /** Counts no more in this life, at once; the next one goes on from what is on disk. */
   async close(): Promise<void> {
-    await this.inTurn(() => this.end());
+    this.closed = true;
+    await this.end();
   }
 
   /** Policy ended connections: what they carried before is to be apart from what is dropped of them. */
@@ -173,6 +175,7 @@ export class NftFlowAccounting implements FlowAccounting {
   /** Undefined: it was opened just now, and counts from here on into `next`. */
   private async openCounter(next: number | undefined): Promise<CounterThread | undefined> {
     if (this.counter) return this.counter;
+    if (this.closed) throw errors.NFT_FLOWS_NOT_COUNTED("the data plane is closed");
     this.sockets = openConnectionSockets(this.context.netns);
     this.shedBefore = this.shed();
     this.lastShed = { merged: 0, unattributed: 0 };
@@ -234,16 +237,19 @@ export class NftFlowAccounting implements FlowAccounting {
 
   private schedule(ms: number): void {
     clearTimeout(this.timer);
+    if (this.closed) return;
     this.timer = setTimeout(() => void this.inTurn(() => this.sweep()).catch(() => undefined), ms);
     this.timer.unref();
   }
 
   private async end(): Promise<void> {
     clearTimeout(this.timer);
-    await this.counter?.close();
-    this.sockets?.close();
+    const { counter, sockets } = this;
     this.counter = undefined;
     this.sockets = undefined;
+    // The thread first: it may be reading what is closed.
+    await counter?.close();
+    sockets?.close();
   }
 
   private inTurn<T>(act: () => Promise<T>): Promise<T> {

@@ -224,8 +224,11 @@ export class FlowCounter {
       replyBytes >= counts[at + 3]!;
     const before = (index: number) => (isSame ? counts[at + index]! : 0);
     const more = packets + replyPackets - before(0) - before(2);
-    const kind = (mark & CONNECTION_MARK.denied) === 0 ? ROW_KINDS.allowed : ROW_KINDS.ended;
-    const key = this.keyOf(connection, kind);
+    const isExported = mark >>> GENERATION_SHIFT !== 0;
+    // A sweep follows when policy ends connections: what that one finds was carried before.
+    const hadEnded = isSame ? counts[at + 4] === 1 : isExported;
+    const isEnded = (mark & CONNECTION_MARK.denied) !== 0 && hadEnded;
+    const key = this.keyOf(connection, isEnded ? ROW_KINDS.ended : ROW_KINDS.allowed);
     // An idle connection makes no row, but is live in the one its others made.
     if (more === 0 && isSame && !always) return this.rows.find(key);
     const row = this.rowOf(key);
@@ -236,18 +239,19 @@ export class FlowCounter {
     this.counts[into + ROW.replyBytes]! += replyBytes - before(3);
     if (more > 0) this.counts[into + ROW.lastSeen] = Date.now();
     // One that the other data plane exported began long ago: the upper half of its mark says which export it came with.
-    if (!isSame && mark >>> GENERATION_SHIFT === 0) this.counts[into + ROW.started]! += 1;
+    if (!isSame && !isExported) this.counts[into + ROW.started]! += 1;
     if (!isSame && slot >= 0) this.counts[into + ROW.ended]! += 1;
     return row;
   }
 
-  private keep(slot: number, { packets, bytes, replyPackets, replyBytes }: CountedConnection): void {
+  private keep(slot: number, { packets, bytes, replyPackets, replyBytes, mark }: CountedConnection): void {
     const { counts } = this.base;
     const at = slot * COUNTS;
     counts[at] = packets;
     counts[at + 1] = bytes;
     counts[at + 2] = replyPackets;
     counts[at + 3] = replyBytes;
+    counts[at + 4] = (mark & CONNECTION_MARK.denied) === 0 ? 0 : 1;
   }
 
   private keyOf(connection: CountedConnection, kind: number): Uint8Array {
