@@ -221,11 +221,11 @@ INLINE void tell_drop(struct work *w, __u64 now)
 		if (has_ports(w->policy_tuple.protocol))
 			t->key.dport = w->policy_tuple.dport;
 	}
-	/* What was asked for this packet decided, not what was asked when it was allowed. */
-	if (w->trace) {
+	/* What was asked for this packet decided, not what was asked when it was allowed; where it leaves, it was asked about before. */
+	if (w->trace && (first_trace(w) || !leaving))
 		t->key.trace_in = first_trace(w);
+	if (w->trace && (second_trace(w) || !leaving))
 		t->key.trace_out = second_trace(w);
-	}
 	t->key.reason = w->dropped;
 	struct sum *sum = find_sum(t);
 	if (!sum)

@@ -86,6 +86,7 @@ describe.skipIf(missing)(`tables that are full${missing ? ` (${missing})` : ""}`
   it("of ports: a flow that finds none is dropped and counted, and nobody else's is", async () => {
     lab = await ServiceLab.open({}, { flows: 65_536 });
     await lab.serve([WEB]);
+    await lab.packets.logFlows();
     openFlow(1_000);
     const flows = lab.packets.map("flows");
     const [, [key, value]] = pairOf(flows);
@@ -99,6 +100,7 @@ describe.skipIf(missing)(`tables that are full${missing ? ` (${missing})` : ""}`
     await flows.updateMany(taken);
     expect(asks(1_001)).toMatch(/^drop DROP_NO_FREE_PORT/);
     expect(lab.packets.counts().get("DROP_NO_FREE_PORT")).toBe(1n);
+    expect((await lab.packets.droppedAndLogged())[1]).toEqual({ no_free_port: 1 });
     expect(openFlow(1_000)).toEqual(OPENED(1_000));
     const other = v4(to(OUTSIDE.v4, NODE.v4), tcp(1_001, 30_080));
     expect(line("uplink", other)).toMatch(/^redirect PASS_POLICY/);

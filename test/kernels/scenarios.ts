@@ -8,6 +8,7 @@ import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
 import { PolicyLab } from "../ebpf/policy-lab.ts";
 import { dataplaneLifecycle } from "./dataplane-scenarios.ts";
 import { expectedFeatures } from "./expected-features.ts";
+import { flowsAreCounted } from "./flow-scenario.ts";
 import { poolsTravelInIpip } from "./ipip-scenario.ts";
 import { Lab, OVERLAY } from "./lab.ts";
 import { servicesAnswer } from "./service-scenarios.ts";
@@ -30,6 +31,8 @@ export const SCENARIOS: Scenario[] = [
     name: "services answer where there are neither links nor redirects",
     run: () => services(less(realKernel(), PLAIN)),
   },
+  { name: "flow logs count real connections, by what this kernel has", run: () => flows(realKernel()) },
+  { name: "flow logs count real connections without iterators", run: () => flows(less(realKernel(), PLAIN)) },
   { name: "clients of a service keep their address through the tunnel", run: tunnel },
   { name: "sockets of the node's own processes are connected to backends", run: sockets },
   { name: "the nftables data plane lives", run: nft },
@@ -79,6 +82,21 @@ function ebpf(kernel: Kernel): Promise<undefined> {
       const filters = netlink.links().flatMap(({ index }) => netlink.filters(index, "ingress"));
       assert.deepEqual(filters, [], "no filter is left");
     });
+  });
+}
+
+function flows(kernel: Kernel): Promise<undefined> {
+  return onScene(async (there) => {
+    const { node, directory } = there;
+    const plane = await createEbpfDataplane({
+      ...{ kernel, netns: node, pinDirectory: `${directory}/ours`, overlay: OVERLAY },
+    });
+    try {
+      await flowsAreCounted(there, plane);
+    } finally {
+      await plane.remove();
+      await plane.close();
+    }
   });
 }
 

@@ -177,8 +177,8 @@ export const LONG_RUNS = [
   {
     name: "random-ebpf",
     proves: "eBPF programs agree with a plain reference on a million verdicts, and survive a million random frames",
-    files: ["test/ebpf/differential", "test/ebpf/fuzz"],
-    env: { EBPF_TRIPLES: "1000000", EBPF_FRAMES: "1000000" },
+    files: ["test/ebpf/differential", "test/ebpf/fuzz", "test/ebpf/flow-traces"],
+    env: { EBPF_TRIPLES: "1000000", EBPF_FRAMES: "1000000", FLOW_PAIRS: "100000" },
     minutes: 20,
   },
   {

@@ -1,5 +1,11 @@
 import { beforeEach, expect, it } from "vitest";
-import { CONNTRACK_FLAG, conntrackEntryLayout, fiveTupleLayout, NODE_FIELD } from "../../../gen/bpf/layout.gen.ts";
+import {
+  CONNTRACK_FLAG,
+  conntrackEntryLayout,
+  fiveTupleLayout,
+  NODE_FIELD,
+  TOLD,
+} from "../../../gen/bpf/layout.gen.ts";
 import type { BpfMap } from "../../../kernel/bpf/bpf-port.ts";
 import { fakeKernel } from "../../../kernel/fake/fake-kernel.ts";
 import { kernelTime } from "../../../kernel/kernel-time.ts";
@@ -95,4 +101,26 @@ it("one that takes the place of a flow that is over comes over whole", async () 
   await carry.copy();
   expect(ours.flows.lookup(asks)).toEqual(before.flows.lookup(asks));
   expect(ours.flows.lookup(answersOf(ONE))).toEqual(before.flows.lookup(answersOf(ONE)));
+});
+
+it("what a layout without flow logs counted is neither new packets nor a new connection", async () => {
+  const { bpf } = fakeKernel();
+  const { told, toldPackets, toldBytes, packets, bytes } = conntrackEntryLayout.at;
+  const map = (name: string, keySize: number, valueSize: number) =>
+    bpf.createMap({ name, type: "hash", keySize, valueSize, maxEntries: 64 });
+  const older = { flows: map("flows", fiveTupleLayout.size, 96), node: map("node", 4, 4) };
+  bpf.makePinDirectory(BEFORE);
+  for (const [name, one] of Object.entries(older)) one.pin(`${BEFORE}/${name}`);
+  const value = flowTo(ONE, 5n).asking.subarray(0, 96);
+  value.writeBigUInt64LE(40n, packets);
+  value.writeBigUInt64LE(4000n, bytes);
+  older.flows.update(asks, value);
+  older.flows.update(answersOf(ONE), flowTo(ONE, 5n).answering.subarray(0, 96));
+  await new ConntrackMigration(bpf, BEFORE, (name) => ours[name as "flows"]).copy();
+  const found = ours.flows.lookup(asks)!;
+  expect([found[told], found.readBigUInt64LE(toldPackets), found.readBigUInt64LE(toldBytes)]).toEqual([
+    TOLD.TOLD_STARTED,
+    40n,
+    4000n,
+  ]);
 });

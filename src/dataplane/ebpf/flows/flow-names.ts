@@ -23,6 +23,8 @@ export class FlowNames {
     if (!file) return;
     mkdirSync(dirname(file), { recursive: true });
     const lines = readLines(file);
+    // What comes next is no part of a line that a life before did not finish.
+    appendFileSync(file, "\n");
     for (const line of lines) this.learn(line);
     if (lines.length > this.rules.size + this.services.size + MOST_REPEATED) this.rewrite(file);
   }
@@ -80,6 +82,7 @@ function readLines(file: string): Line[] {
     throw error;
   }
   return text.split("\n").flatMap((line): Line[] => {
+    if (line === "") return [];
     try {
       return [JSON.parse(line) as Line];
     } catch {
