@@ -110,6 +110,23 @@ export class FlowStore {
     return this.#history.memory;
   }
 
+  /** The last interval that is kept of one life of a node. */
+  lastOf(node: string, boot: string): number | undefined {
+    return this.#nodes.lastOf(node, boot);
+  }
+
+  /** For the status: who sends, and what is kept. */
+  summary(): { sending: number; trouble: NodeTrouble; flows: number; historyFrom: number } {
+    const now = this.#clock.now();
+    this.#history.advance(now);
+    return {
+      sending: this.#nodes.sending(now),
+      trouble: this.#nodes.trouble(now, this.#limits.historyMs),
+      flows: [...this.#history.flows()].length,
+      historyFrom: this.#history.from ?? now,
+    };
+  }
+
   /** A batch counts once: the same (node, boot, interval) again, or an earlier one, adds nothing. `now`: when it arrived first, in a replay. */
   add(batch: FlowBatch, now: number = this.#clock.now()): "added" | "repeated" {
     checkBatch(batch);

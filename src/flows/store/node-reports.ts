@@ -31,6 +31,16 @@ interface NodeReport {
 export class NodeReports {
   readonly #nodes = new Map<string, NodeReport>();
 
+  /** The last interval of one life of a node. */
+  lastOf(node: string, boot: string): number | undefined {
+    return this.#nodes.get(node)?.boots.get(boot);
+  }
+
+  /** Nodes that sent something in the last minute. */
+  sending(now: number): number {
+    return [...this.#nodes.values()].filter(({ arrived }) => now - arrived <= LATE).length;
+  }
+
   /** False: this interval, or a later one, was there before. */
   isNew({ node, boot, interval }: { node: string; boot: string; interval: number }): boolean {
     const last = this.#nodes.get(node)?.boots.get(boot);
