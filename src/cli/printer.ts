@@ -1,3 +1,4 @@
+import { csvLine } from "./csv.ts";
 import { printableLine, type Styled } from "./printable.ts";
 import type { Session } from "./session.ts";
 
@@ -30,6 +31,8 @@ async function render(session: Session, value: unknown, table: () => Table): Pro
       return (await import("./to-yaml.ts")).toYaml(value);
     case "wide":
       return await formatTable(table());
+    case "csv":
+      return csvTable(table());
     case "name":
       return table()
         .rows.map(([name = ""]) => `${printableLine(name)}\n`)
@@ -40,6 +43,10 @@ async function render(session: Session, value: unknown, table: () => Table): Pro
     case "junit":
       return await formatTable(table(), session.config.outColumns);
   }
+}
+
+function csvTable({ columns, rows }: Table): string {
+  return [columns, ...rows].map((row) => csvLine(row.map(printableLine))).join("");
 }
 
 /** Columns as wide as their widest cell, or narrower and wrapped where the terminal is; no space at the end of a line. */

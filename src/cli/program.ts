@@ -3,6 +3,7 @@ import { VERSION } from "../api/tables/release.ts";
 import { addAuthCommands } from "./commands/auth/auth.command.ts";
 import { addCheckCommand, addStatusCommands } from "./commands/check/check.command.ts";
 import { addClusterCommands } from "./commands/cluster/cluster.command.ts";
+import { addFlowLogsCommands } from "./commands/flows/flows.command.ts";
 import {
   addInstallCommand,
   addProxyCommands,
@@ -13,7 +14,7 @@ import { addNodeCommand } from "./commands/node/node.command.ts";
 import { addResourceCommands } from "./commands/resources/resources.command.ts";
 import { addRunCommands } from "./commands/runs/runs.command.ts";
 import { addMigrateCommands } from "./commands/upgrade/migrate.command.ts";
-import { addFlowLogsCommands, addUpgradeCommand } from "./commands/upgrade/upgrade.command.ts";
+import { addUpgradeCommand } from "./commands/upgrade/upgrade.command.ts";
 import { errors } from "./errors.ts";
 import { completedWith, duration, oneOf, outputFormat, someText, wholeNumber } from "./flags.ts";
 import { document, formatHelpFor, helpOfOptions } from "./help.ts";
@@ -115,7 +116,8 @@ const PRINTING = ["get", "status", "node", "history", "version", "explain", "lis
 const FORMS_OF: Partial<Record<GlobalFlags["output"], readonly string[]>> = {
   short: ["check"],
   junit: ["check"],
-  wide: ["get", "history", "list"],
+  wide: ["get", "flows", "history", "list"],
+  csv: ["flows"],
   name: ["get", "apply", "delete", "label", "patch", "history", "list"],
   jsonpath: PRINTING,
   "custom-columns": PRINTING,
@@ -191,7 +193,7 @@ function addGlobalFlags(program: Command, world: CliContext): void {
     )
     .option(
       "-o, --output <format>",
-      "table, json, yaml, jsonpath=TEMPLATE or custom-columns=SPEC; check also short and junit; get, history and list also wide and name",
+      "table, json, yaml, jsonpath=TEMPLATE or custom-columns=SPEC; check also short and junit; get, history and list also wide and name; flows also wide and csv",
       outputFormat("--output", OUTPUT_FORMATS),
       "table",
     )

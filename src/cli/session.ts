@@ -10,7 +10,7 @@ type Intent = "plan" | "diff" | "can-i" | "can-i --list";
 export const NAME_SETS = ["vendor", "calico"] as const;
 type NameSetName = (typeof NAME_SETS)[number];
 
-export const OUTPUT_FORMATS = ["table", "json", "yaml", "short", "junit", "wide", "name"] as const;
+export const OUTPUT_FORMATS = ["table", "json", "yaml", "short", "junit", "wide", "name", "csv"] as const;
 type OutputFormat = (typeof OUTPUT_FORMATS)[number] | Template["form"];
 
 /** Flags every command takes, as kubectl spells them. */

@@ -1,20 +1,39 @@
+import { runningVersion } from "../api/tables/release.ts";
 import { LOOPBACK } from "../cluster/program.ts";
 import { errors } from "./errors.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-export interface FlowsConfig {
-  port: number;
+interface HealthConfig {
   healthHost: string;
   healthPort: number;
 }
 
-export function readFlowsConfig(env: Env, port: number): FlowsConfig {
+export interface FlowLogsConfig extends HealthConfig {
+  /** Where agents send. */
+  port: number;
+  /** Where the API server asks. */
+  apiPort: number;
+  version: string;
+}
+
+export interface FlowUIConfig extends HealthConfig {
+  port: number;
+}
+
+export function readFlowLogsConfig(env: Env): FlowLogsConfig {
   return {
-    healthHost: env["HEALTH_HOST"] || LOOPBACK,
-    port: portOf(env, "PORT", port),
-    healthPort: portOf(env, "HEALTH_PORT", 8080),
+    ...healthConfig(env),
+    ...{ port: portOf(env, "PORT", 7443), apiPort: portOf(env, "API_PORT", 5443), version: runningVersion(env) },
   };
+}
+
+export function readFlowUIConfig(env: Env): FlowUIConfig {
+  return { ...healthConfig(env), port: portOf(env, "PORT", 8081) };
+}
+
+function healthConfig(env: Env): HealthConfig {
+  return { healthHost: env["HEALTH_HOST"] || LOOPBACK, healthPort: portOf(env, "HEALTH_PORT", 8080) };
 }
 
 function portOf(env: Env, name: string, otherwise: number): number {

@@ -4,6 +4,12 @@ import { defineErrors } from "../kit/errors.ts";
 const CONFIG = 78;
 
 export const errors = defineErrors({
+  FLOWS_NO_AUTHORITY: {
+    means: "vendor-flow-logs was started without a key pair and the authority of the agents' certificates.",
+    say: () => "there is no certificate, or no authority, to take flows from agents with",
+    fix: () => "set TLS_CERT_FILE, TLS_KEY_FILE and CA_FILE to the files of its Secret",
+    exitCode: CONFIG,
+  },
   FLOWS_PORT_BAD: {
     means: "The port of a flow log component is not a number.",
     example: ["PORT", "http"],

@@ -75,6 +75,7 @@ describe("flows on their way from a node", () => {
     const flows = counted.accounting();
     const collector = collectFlows({
       ...{ node: "node-1", boot: "boot", directory, clock: systemClock, log: silentLog, signal: stopping.signal },
+      known: Promise.resolve(),
       accounting: () => ({ dataplane: "BPF", flows }),
       target: () => ({ url: `https://127.0.0.1:${port}`, name: NAME, tls: { ...pair, ca: authority.certificate } }),
       naming: () => ({

@@ -12,7 +12,7 @@ import { programTls } from "../../src/cluster/program-tls.ts";
 import { logLevelOf } from "../../src/cluster/run-program.ts";
 import { INSTALL_VARIABLES, readInstallConfig } from "../../src/cni/config.ts";
 import { readControllersConfig } from "../../src/controllers/config.ts";
-import { readFlowsConfig } from "../../src/flows/config.ts";
+import { readFlowLogsConfig, readFlowUIConfig } from "../../src/flows/config.ts";
 import { NODE_PROGRAMS, PROGRAMS } from "../../src/local/programs/program-table.ts";
 import { readOperatorConfig, readPreDeleteConfig } from "../../src/operator/config.ts";
 import { renderGeneratedFiles } from "../../src/operator/published/published-files.ts";
@@ -38,8 +38,8 @@ const READERS: Readonly<Record<string, readonly Reader[]>> = {
   operator: [readOperatorConfig],
   "pre-delete": [readPreDeleteConfig],
   apiserver: [readV3ApiConfig, programTls, runningVersion],
-  "flow-logs": [(env) => readFlowsConfig(env, 1), programTls],
-  "flow-ui": [(env) => readFlowsConfig(env, 1), programTls],
+  "flow-logs": [readFlowLogsConfig, programTls],
+  "flow-ui": [readFlowUIConfig, programTls],
 };
 /** Every program: where the API server is, and how much to log. */
 const COMMON: readonly Reader[] = [(env) => clusterEnv(env, false), logLevelOf];

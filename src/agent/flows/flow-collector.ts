@@ -1,4 +1,3 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Dataplane } from "../../api/dataplane.ts";
 import type { FlowBatch } from "../../api/protocol/flow.ts";
@@ -6,7 +5,8 @@ import { type Pace, writeBatch } from "../../api/protocol/flow-wire.ts";
 import type { FlowAccounting, FlowHandover, FlowShed, FlowSum } from "../../dataplane/flow-sums.ts";
 import { type Clock, sleep } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
-import { type FlowDelivery, type FlowTarget, flowDelivery } from "./flow-delivery.ts";
+import { type BatchFiles, batchFiles } from "./batch-files.ts";
+import { BatchRefused, type FlowDelivery, type FlowTarget, flowDelivery } from "./flow-delivery.ts";
 import { flowRows, type NamingParts } from "./flow-rows.ts";
 
 interface Counting {
@@ -19,10 +19,12 @@ interface Counting {
 export interface FlowCollectorParts {
   node: string;
   boot: string;
-  /** Batches of a data plane that is left, until they are kept elsewhere. */
+  /** In the run directory: batches of a data plane that was left, and those that were sent a moment ago. */
   directory: string;
   /** Of the data plane that acts; undefined: none does yet. */
   accounting(): Omit<Counting, "current"> | undefined;
+  /** Resolves when it is known whether anybody asks for flows: before, nothing is begun and nothing thrown away. */
+  known: Promise<unknown>;
   /** Where flows are kept; undefined: nobody asks for them. */
   target(): FlowTarget | undefined;
   naming(): Omit<NamingParts, "node" | "dataplane">;
@@ -62,7 +64,7 @@ const MOST_SHARE = 0.02;
 const MOST_WAITING = 4;
 /** For a server that has forgotten: what was sent in this time is sent again. */
 const REFILL_MS = 5 * 60_000;
-const REFILL_CHARACTERS = 32 * 1024 * 1024;
+const REFILL_BYTES = 32 * 1024 * 1024;
 const RECONNECT_MS = 2_000;
 const STUCK_MS = 60_000;
 
@@ -95,14 +97,17 @@ class NodeFlowCollector {
   #rows = 0;
   #share = 0;
   #shed: FlowShed = { merged: 0, unattributed: 0 };
-  /** Sent and kept, for a server that forgets. */
-  readonly #kept: { interval: number; at: number; text: string }[] = [];
-  #keptCharacters = 0;
+  /** Of data planes that were left, not sent yet. */
+  readonly #left: BatchFiles;
+  /** Sent and kept, for a server that forgets. On disk: it may forget while the agent is away. */
+  readonly #kept: BatchFiles;
   #lane: Promise<unknown> = Promise.resolve();
   #wake: () => void = () => {};
 
   constructor(parts: FlowCollectorParts) {
     this.#parts = parts;
+    this.#left = batchFiles(join(parts.directory, "left"));
+    this.#kept = batchFiles(join(parts.directory, "sent"));
   }
 
   state(): FlowCollectorState {
@@ -115,7 +120,8 @@ class NodeFlowCollector {
   }
 
   async run(): Promise<void> {
-    const { signal, log } = this.#parts;
+    const { signal, log, known } = this.#parts;
+    await Promise.race([known, new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }))]);
     while (!signal.aborted) {
       const began = performance.now();
       try {
@@ -167,9 +173,11 @@ class NodeFlowCollector {
     this.#waiting = ended.length;
     for (const interval of ended) {
       const batch = this.#batch(dataplane, interval, await flows.read(interval), flows.shed());
-      await this.#send(batch);
+      await this.#sendText(interval, writeBatch(batch, this.#parts.clock.now()));
       await flows.forget(interval);
       this.#waiting--;
+      this.#sent++;
+      this.#rows += batch.rows.length;
     }
   }
 
@@ -197,21 +205,18 @@ class NodeFlowCollector {
     };
   }
 
-  async #send(batch: FlowBatch): Promise<void> {
-    await this.#sendText(batch.interval, writeBatch(batch, this.#parts.clock.now()));
-    this.#sent++;
-    this.#rows += batch.rows.length;
-  }
-
   async #sendText(interval: number, text: string): Promise<void> {
     if (!this.#delivery) throw new Error("vendor-flow-logs is not reached");
-    await this.#delivery.send(text);
-    this.#kept.push({ interval, at: this.#parts.clock.now(), text });
-    this.#keptCharacters += text.length;
-    const before = this.#parts.clock.now() - REFILL_MS;
-    while (this.#kept[0] && (this.#kept[0].at < before || this.#keptCharacters > REFILL_CHARACTERS)) {
-      this.#keptCharacters -= this.#kept.shift()!.text.length;
+    try {
+      await this.#delivery.send(text);
+    } catch (error) {
+      if (!(error instanceof BatchRefused)) throw error;
+      // It never will be taken: those after it are not to wait for it.
+      this.#parts.log.error({ error, interval }, "a batch of flows was refused, and is lost");
+      return;
     }
+    this.#kept.write(interval, text);
+    this.#kept.prune(Date.now() - REFILL_MS, REFILL_BYTES);
   }
 
   async entering(dataplane: Dataplane, flows: FlowAccounting): Promise<void> {
@@ -223,8 +228,10 @@ class NodeFlowCollector {
 
   async left(dataplane: Dataplane, flows: FlowAccounting): Promise<void> {
     await this.#inTurn(async () => {
-      if (this.#counting?.flows !== flows) return;
-      await this.#take({ dataplane, flows });
+      const counted = this.#counting?.flows === flows;
+      // A life that was cut short in the middle of a switch left what it had counted.
+      if (counted || (await flows.intervals()).length > 0) await this.#take({ dataplane, flows });
+      if (!counted) return;
       this.#counting = this.#entered;
       this.#entered = undefined;
     });
@@ -237,28 +244,16 @@ class NodeFlowCollector {
     for (const interval of await flows.intervals()) {
       if (interval === current) continue;
       const batch = this.#batch(dataplane, interval, await flows.read(interval), flows.shed());
-      this.#write(interval, writeBatch(batch, this.#parts.clock.now()));
+      this.#left.write(interval, writeBatch(batch, this.#parts.clock.now()));
       await flows.forget(interval);
     }
     await flows.stop();
   }
 
-  #write(interval: number, text: string): void {
-    const { directory } = this.#parts;
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
-    const path = join(directory, `${interval}.json`);
-    writeFileSync(`${path}.new`, text, { mode: 0o600, flush: true });
-    renameSync(`${path}.new`, path);
-  }
-
   async #sendLeft(): Promise<void> {
-    const { directory } = this.#parts;
-    if (!existsSync(directory)) return;
-    const numbers = readdirSync(directory).flatMap((name) => /^(\d+)\.json$/.exec(name)?.[1] ?? []);
-    for (const number of numbers.map(Number).sort((a, b) => a - b)) {
-      const path = join(directory, `${number}.json`);
-      await this.#sendText(number, readFileSync(path, "utf8"));
-      rmSync(path, { force: true });
+    for (const interval of this.#left.intervals()) {
+      await this.#sendText(interval, this.#left.read(interval));
+      this.#left.remove(interval);
     }
   }
 
@@ -293,8 +288,8 @@ class NodeFlowCollector {
   /** A server that was started anew has nothing: it gets again what was sent a moment ago. What it has it does not count twice. */
   async #refill({ instance, last }: Pace): Promise<void> {
     if (this.#instance === instance) return;
-    for (const { interval, text } of [...this.#kept]) {
-      if (last === undefined || interval > last) await this.#delivery?.send(text);
+    for (const interval of this.#kept.intervals()) {
+      if (last === undefined || interval > last) await this.#delivery?.send(this.#kept.read(interval));
     }
     this.#instance = instance;
   }
@@ -307,12 +302,13 @@ class NodeFlowCollector {
 
   async #stop(): Promise<void> {
     this.#close();
-    await this.#counting?.flows.stop();
+    // An earlier life may have been cut short while flows were asked for.
+    const flows = this.#counting?.flows ?? this.#parts.accounting()?.flows;
+    if (flows && (this.#counting || (await flows.intervals()).length > 0)) await flows.stop();
     this.#counting = undefined;
     this.#waiting = 0;
-    rmSync(this.#parts.directory, { recursive: true, force: true });
-    this.#kept.length = 0;
-    this.#keptCharacters = 0;
+    this.#left.removeAll();
+    this.#kept.removeAll();
   }
 
   #fail(why: string): void {

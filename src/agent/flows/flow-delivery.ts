@@ -15,6 +15,9 @@ export interface FlowDelivery {
   close(): void;
 }
 
+/** The server reads it, and will not take it whenever it is sent. */
+export class BatchRefused extends Error {}
+
 const ANSWER_MS = 20_000;
 const PING_MS = 15_000;
 
@@ -52,6 +55,7 @@ export function flowDelivery(
   return {
     async send(batch) {
       const { status, body } = await post(session, BATCHES_PATH, batch);
+      if (status === 400 || status === 413) throw new BatchRefused(body.slice(0, 300));
       if (status !== 200) throw new Error(`the batch was answered with ${status}: ${body.slice(0, 300)}`);
       return JSON.parse(body) as Receipt;
     },

@@ -103,6 +103,10 @@ class Row {
   }
 
   made(): FlowRow {
+    // A packet that was counted in the interval before and dropped in this one is taken off here.
+    for (const name of Object.keys(this.#counts) as (keyof FlowCounts)[]) {
+      this.#counts[name] = Math.max(0, this.#counts[name]);
+    }
     return {
       ...{ key: this.#key, ...this.#counts, more: this.#more },
       ...{ sourceAddresses: [...this.#sources].sort(), destinationAddresses: [...this.#destinations].sort() },

@@ -37,6 +37,7 @@ export function nodeFlows(parts: NodeFlowsParts): FlowCollector & { close(): voi
   const ends = flowEnds(objects, () => clock.now());
   const collector = collectFlows({
     ...{ node, clock, log, signal, accounting: parts.accounting },
+    known: objects.synced,
     boot: readFileSync(BOOT_ID, "utf8").trim(),
     directory: join(parts.runDirectory, "flows"),
     target: () => targetOf(env, objects.services?.get(SERVICE)),

@@ -21,7 +21,7 @@ export const flowLogs = defineResource({
       lateNodes: list("Nodes whose flows come late, by name; the first few.", text("A node.")),
       skewedNodes: list("Nodes whose clock differs by more than two seconds, by name; the first few.", text("A node.")),
       rowsPerSecond: integer("Rows that came in a second, over the last half minute."),
-      rows: integer("Rows that are kept."),
+      flows: integer("Different flows that are kept."),
       memoryBytes: integer("What they take."),
       since: text("When the oldest of them was counted.", { format: "date-time" }),
       merged: integer("Sums that were merged under coarser keys since the start, for want of room."),

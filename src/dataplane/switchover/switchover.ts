@@ -268,6 +268,7 @@ class NodeSwitchover implements Switchover {
   }
 
   private async drop(kind: Dataplane): Promise<void> {
+    await this.tellFlows("left", kind);
     const plane = this.dataplanes.get(kind) ?? (await this.parts.open[kind]());
     await plane.remove();
     await plane.close();

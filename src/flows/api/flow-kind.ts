@@ -11,9 +11,8 @@ export interface FlowObject extends KubeObject, FlowKey, FlowCounts {
   destinationAddresses: readonly string[];
   /** There were more addresses than are listed. */
   moreAddresses?: boolean;
-  /** When it was counted first and last, in the time that was asked for. */
-  since: string;
-  until: string;
+  /** When it was counted last. */
+  lastSeen: string;
 }
 
 export const FLOW_KIND = "Flow";
@@ -67,8 +66,7 @@ const schema = object("What two ends said to each other, as the data planes coun
   started: count("Connections that began."),
   ended: count("Connections that ended."),
   live: count("Connections that were open at the last look."),
-  since: text("When it was counted first.", { format: "date-time" }),
-  until: text("When it was counted last.", { format: "date-time" }),
+  lastSeen: text("When it was counted last.", { format: "date-time" }),
 });
 
 /** The columns are the table's own: they are made of several fields each. */

@@ -7,7 +7,7 @@ export const PROGRAMS: ProgramTable = {
   operator: async () => (await import("../../operator/program.ts")).operatorProgram,
   controllers: async () => (await import("../../controllers/program.ts")).controllersProgram,
   apiserver: async () => (await import("../../v3api/program.ts")).apiServerProgram,
-  "flow-logs": async () => (await import("../../flows/placeholder.ts")).flowLogsPlaceholder,
+  "flow-logs": async () => (await import("../../flows/program.ts")).flowLogsProgram,
   "pre-delete": async () => (await import("../../operator/pre-delete.ts")).preDeleteProgram,
   "flow-ui": async () => (await import("../../flows/placeholder.ts")).flowUIPlaceholder,
 };

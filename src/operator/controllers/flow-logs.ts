@@ -1,9 +1,10 @@
 import { FLOWS_API, vendorNames } from "../../api/names.ts";
+import { isSimulatedNode } from "../../api/protocol/simulated-node.ts";
 import { withFix } from "../../api/protocol/status-message.ts";
 import type { flowLogs } from "../../api/resources/flow-logs.ts";
 import type { ObjectOf } from "../../api/resources/resource.ts";
 import { flowResourceProblems } from "../../api/validation/flow-resources.ts";
-import { theOne } from "../observed.ts";
+import { type Observed, theOne } from "../observed.ts";
 import { degradedInPart, type Outcome, progressing, ready } from "../outcome.ts";
 import type { ReconcileContext } from "../reconcile-context.ts";
 import { firstFew } from "../workload-health.ts";
@@ -25,6 +26,17 @@ export const reconcileFlowLogs = reconcileOptional({
   problems: ({ self }) => flowResourceProblems(vendorNames.singleton, { version: self.version }),
 });
 
+/** Agents hear of it by the Service, and send a first time at once. */
+const FIRST_WITHIN_MS = 60_000;
+
+function withoutNodes({ nodes }: Observed, age: number): Outcome {
+  if (nodes.every(({ metadata }) => isSimulatedNode(metadata.annotations ?? {}))) {
+    return degradedInPart("FlowNodesSilent", "No node sends flows: all nodes are simulated, and no packet moves.");
+  }
+  if (age < FIRST_WITHIN_MS) return progressing("the first flows of a node", 3_000);
+  return degradedInPart("FlowNodesSilent", withFix("No node sends flows.", "vendor node show problems, on a node"));
+}
+
 function assessFlowLogs(hands: ReconcileContext, now: number): Outcome {
   const answers = apiAnswers(hands, now, { ...FLOWS_API, workload: vendorNames.workloads.flowLogs });
   if (answers.kind !== "ready") return answers;
@@ -34,9 +46,9 @@ function assessFlowLogs(hands: ReconcileContext, now: number): Outcome {
   if (!collection || !(now - said < SAID_WITHIN_MS))
     return progressing("vendor-flow-logs to say what it collects", 5_000);
   const { nodes = 0, silentNodes = [], lateNodes = [], skewedNodes = [] } = collection;
-  if (silentNodes.length > 0 || nodes === 0) {
-    const which = nodes === 0 ? "no node" : `not from ${firstFew(silentNodes)}`;
-    const message = nodes === 0 ? "No node sends flows." : `Flows come, but ${which}.`;
+  if (nodes === 0) return withoutNodes(hands.observe(), now - Date.parse(object?.metadata.creationTimestamp ?? ""));
+  if (silentNodes.length > 0) {
+    const message = `Flows come, but not from ${firstFew(silentNodes)}.`;
     return degradedInPart("FlowNodesSilent", withFix(message, "vendor node show problems, on such a node"));
   }
   const notes = [
@@ -45,7 +57,7 @@ function assessFlowLogs(hands: ReconcileContext, now: number): Outcome {
     ...(collection.merged ? [`${collection.merged} sums were merged for want of room`] : []),
     ...(collection.unattributed ? [`${collection.unattributed} packets are in no flow`] : []),
   ];
-  const kept = `${collection.rows ?? 0} rows since ${collection.since ?? "now"}, ${collection.rowsPerSecond ?? 0} a second`;
+  const kept = `${collection.flows ?? 0} since ${collection.since ?? "now"}, ${collection.rowsPerSecond ?? 0} rows a second`;
   return ready(`Flows come from ${nodes} nodes; ${[kept, ...notes].join("; ")}.`, [
     ...answers.checked,
     `FlowLogs ${vendorNames.singleton}: vendor-flow-logs reported at ${collection.time}`,

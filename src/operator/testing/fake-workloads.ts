@@ -56,7 +56,8 @@ async function step(client: Client): Promise<void> {
   for (const daemonSet of daemonSets) await placePods(client, daemonSet, nodes, pods);
   await removeOrphans(client, daemonSets, pods);
   for (const deployment of deployments) await rollOut(client, deployment);
-  if (deployments.some(({ metadata }) => metadata.name === vendorNames.workloads.flowLogs)) await collect(client, nodes);
+  if (deployments.some(({ metadata }) => metadata.name === vendorNames.workloads.flowLogs))
+    await collect(client, nodes);
   for (const pod of pods) await speak(client, pod, nodes, bpf);
   for (const namespace of await list<KubeObject>(NAMESPACES)) await empty(client, namespace);
 }

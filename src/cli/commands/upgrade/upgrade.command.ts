@@ -53,24 +53,6 @@ export function addUpgradeCommand(program: Command, start: Start): void {
     .action(start(async () => (await import("./upgrade.run.ts")).upgrade));
 }
 
-export function addFlowLogsCommands(program: Command, start: Start): void {
-  const flows = document(program.command("flows"), { short: "Enable or disable flow logs and the flow UI" });
-  addProcedureFlags(
-    document(flows.command("enable"), {
-      short: "Enable flow logs, and wait until they are available",
-      examples: [["Enable the flow UI too", "vendorctl flows enable --ui"]],
-    }),
-  )
-    .option("--ui", "enable the flow UI too")
-    .action(start(async () => (await import("../install/flows.run.ts")).enableFlows));
-  addProcedureFlags(
-    document(flows.command("disable"), {
-      short: "Disable the flow UI, then flow logs",
-      examples: [["Show what would be removed", "vendorctl plan flows disable"]],
-    }),
-  ).action(start(async () => (await import("../install/flows.run.ts")).disableFlows));
-}
-
 /** `PATH=mine` or `PATH=new`, with the path as the error shows it. */
 function takes(text: string, before: Record<string, "mine" | "new"> = {}): Record<string, "mine" | "new"> {
   const [, path, side] = /^(\w+\/.+)=(mine|new)$/s.exec(text) ?? [];

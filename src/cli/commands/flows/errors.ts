@@ -1,0 +1,24 @@
+import { defineErrors } from "../../../kit/errors.ts";
+import { EXIT } from "../../exit-status.ts";
+
+export const errors = defineErrors({
+  FLOWS_NOT_SERVED: {
+    means: "The cluster does not serve flows.vendor.io: flow logs are not enabled, or vendor-flow-logs is not ready.",
+    example: ["the server could not find the requested resource"],
+    say: (why: string) => `the cluster serves no flows: ${why}`,
+    fix: () => "run vendorctl flows enable; where they are enabled, see vendorctl status",
+  },
+  FLOWS_FORBIDDEN: {
+    means: "The user may not list flows where they were asked for.",
+    example: ['User "ana" cannot list resource "flows" in API group "flows.vendor.io" in the namespace "pay"'],
+    say: (why: string) => why,
+    fix: () => "use -n with a namespace of yours, or ask for the verb list on flows in the group flows.vendor.io",
+  },
+  FLOWS_REFUSED: {
+    means: "vendor-flow-logs refused what was asked for.",
+    example: ['flows cannot be listed by "bytes", only by from, to, port'],
+    say: (why: string) => why,
+    fix: () => "correct what the sentence names",
+    exitCode: EXIT.usage,
+  },
+});

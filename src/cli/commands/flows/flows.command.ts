@@ -1,0 +1,64 @@
+import type { Command } from "commander";
+import { oneOf, someText, wholeNumber } from "../../flags.ts";
+import { document } from "../../help.ts";
+import type { Start } from "../../program.ts";
+import { addProcedureFlags } from "../runs/procedure.flags.ts";
+
+const SORTS = ["last-seen", "bytes", "packets", "connections", "from", "to"] as const;
+const MEASURES = ["bytes", "packets", "connections", "flows"] as const;
+const MOST = 100_000;
+
+/** Flow logs: what is in them, and whether there are any. */
+export function addFlowLogsCommands(program: Command, start: Start): void {
+  const flows = document(program.command("flows"), {
+    short: "Display flows: who spoke to whom, and which policy decided",
+    long: "Display flows of flow logs: who spoke to whom, what was allowed and denied, and by which rule. A query is made of terms such as from:shop/*, to:pay/api, port:8000-8100, verdict:deny, since:15m; -TERM means not, and (A or B) either. The guide has all fields.",
+    examples: [
+      ["What was denied in the last 15 minutes", "vendorctl flows verdict:deny since:15m"],
+      ["Follow what reaches one workload", "vendorctl flows to:pay/api -f"],
+      ["Everything of one namespace, as CSV", "vendorctl flows -n shop -o csv"],
+      ["The workloads that send most", "vendorctl flows top --by from"],
+    ],
+  });
+  addQuery(flows)
+    .option("-f, --follow", "print flows as they come, until interrupted")
+    .option("--sort <order>", `${SORTS.join(", ")} (default: last-seen)`, oneOf("--sort", SORTS))
+    .action(start(async () => (await import("./flows.run.ts")).listFlows));
+  addQuery(
+    document(flows.command("top"), {
+      short: "Rank ends, ports, policies or other fields by their traffic",
+      examples: [
+        ["Rules by the connections they denied", "vendorctl flows top verdict:deny --by rule --measure connections"],
+      ],
+    }),
+  )
+    .option(
+      "--by <field>",
+      "a field of queries, such as from, to, namespace, port, policy",
+      someText("--by", "a field"),
+      "from",
+    )
+    .option("--measure <measure>", `${MEASURES.join(", ")} (default: bytes)`, oneOf("--measure", MEASURES))
+    .action(start(async () => (await import("./flows.run.ts")).topFlows));
+  addProcedureFlags(
+    document(flows.command("enable"), {
+      short: "Enable flow logs, and wait until they are available",
+      examples: [["Enable the flow UI too", "vendorctl flows enable --ui"]],
+    }),
+  )
+    .option("--ui", "enable the flow UI too")
+    .action(start(async () => (await import("./enable-flows.run.ts")).enableFlows));
+  addProcedureFlags(
+    document(flows.command("disable"), {
+      short: "Disable the flow UI, then flow logs",
+      examples: [["Show what would be removed", "vendorctl plan flows disable"]],
+    }),
+  ).action(start(async () => (await import("./enable-flows.run.ts")).disableFlows));
+}
+
+function addQuery(command: Command): Command {
+  return command
+    .argument("[query...]", "terms of a query; none: everything")
+    .option("-A, --all-namespaces", "flows of all namespaces, or fail (default: of all that you may list)")
+    .option("--limit <number>", "print at most so many (default: 100)", wholeNumber("--limit", 1, MOST), 100);
+}

@@ -1,0 +1,267 @@
+import type { Access } from "../../aggregated/access.ts";
+import { FLOWS_API } from "../../api/names.ts";
+import { StatusError } from "../../api/status.ts";
+import type { Incoming, Reply, Sink, UserInfo } from "../../apiserver/call.ts";
+import type { Documents } from "../../apiserver/documents.ts";
+import type { Handler } from "../../apiserver/http.ts";
+import { type RequestInfo, type ResourceRequest, requestInfo } from "../../apiserver/request-info.ts";
+import type { ServedKind } from "../../apiserver/resource.ts";
+import { refusal } from "../../apiserver/router.ts";
+import { eventLine, type Shaper, shaperOf } from "../../apiserver/shape.ts";
+import {
+  badRequest,
+  expired,
+  forbidden,
+  forbiddenPath,
+  methodNotAllowed,
+  noSuchPath,
+  notFound,
+} from "../../apiserver/status-errors.ts";
+import { CodedError } from "../../kit/errors.ts";
+import { type HealthChecks, runHealthChecks } from "../../kit/health-server.ts";
+import { METRICS_CONTENT_TYPE, type Metrics } from "../../kit/metrics.ts";
+import type { FlowPace } from "../ingest/flow-pace.ts";
+import type { FlowList, FlowStore } from "../store/flow-store.ts";
+import type { FlowEvent } from "../store/flow-watch.ts";
+import type { KnownRule } from "../store/rankings.ts";
+import type { Visible } from "../store/visibility.ts";
+import { flowObject } from "./flow-object.ts";
+import { askedFlows, choiceIn, numberIn, sortIn } from "./flow-request.ts";
+
+/** For kubelet probes, which are anonymous here. */
+const HEALTH = /^\/(livez|readyz|healthz)(?:\/(.+))?$/;
+const POINTS = 60;
+const LONGEST_WATCH_S = 3_600;
+const MEASURES = ["flows", "connections", "packets", "bytes"] as const;
+
+export interface FlowsFrontParts {
+  kind: ServedKind;
+  store: FlowStore;
+  access: Access;
+  pace: FlowPace;
+  documents: Documents;
+  metrics: Metrics;
+  ready: HealthChecks;
+  /** Rules that exist, hit or not. */
+  knownRules(by: "policy" | "rule"): Promise<KnownRule[]>;
+  stopping: AbortSignal;
+}
+
+/** What a request asks for, once it is known that its sender may. */
+interface Asked {
+  info: ResourceRequest;
+  params: URLSearchParams;
+  incoming: Incoming;
+  visible: Visible;
+}
+
+/**
+ * The API `flows.vendor.io/v1`. Who may list flows in a namespace sees those with an end there; who may in the whole cluster sees all. Hints,
+ * statistics, rankings and timelines are parts of the same right: they are made of the same flows.
+ */
+export class FlowsFront implements Handler {
+  readonly #parts: FlowsFrontParts;
+
+  constructor(parts: FlowsFrontParts) {
+    this.#parts = parts;
+  }
+
+  async handle(incoming: Incoming): Promise<Reply> {
+    try {
+      return await this.#route(incoming);
+    } catch (error) {
+      return refusal(error instanceof CodedError ? statusOf(error) : error);
+    }
+  }
+
+  async #route(incoming: Incoming): Promise<Reply> {
+    const params = new URLSearchParams(incoming.search);
+    const info = requestInfo(incoming.method, incoming.path, params);
+    if (!info.resource) {
+      const health = HEALTH.exec(info.path);
+      if (health) return await this.#health(health[1]!, health[2], params);
+      await this.#authorize(incoming.user, info);
+      if (info.path === "/metrics") {
+        return { status: 200, headers: { "content-type": METRICS_CONTENT_TYPE }, body: this.#parts.metrics.text() };
+      }
+      return this.#parts.documents.answer(incoming, info.path, params);
+    }
+    const answer = this.#answerOf(info);
+    await this.#authorize(incoming.user, { ...info, plural: "flows" });
+    const { namespace } = info;
+    const visible = namespace === "" ? undefined : (name: string) => name === namespace;
+    return await answer({ info, params, incoming, visible });
+  }
+
+  #answerOf(info: ResourceRequest): (asked: Asked) => Reply | Promise<Reply> {
+    const { group, version, plural, verb, subresource } = info;
+    if (group !== FLOWS_API.group || version !== FLOWS_API.version || subresource !== "") throw noSuchPath();
+    if (plural === "flows") {
+      if (verb === "get") return (asked) => this.#get(asked);
+      if (verb === "list") return (asked) => this.#list(asked);
+      if (verb === "watch") return (asked) => this.#watch(asked);
+      throw methodNotAllowed(this.#parts.kind, verb);
+    }
+    const about = { hints: this.#hints, top: this.#top, statistics: this.#statistics, timeline: this.#timeline };
+    const found = Object.hasOwn(about, plural) && info.name === "" ? about[plural as keyof typeof about] : undefined;
+    if (!found) throw noSuchPath();
+    if (verb !== "list") throw methodNotAllowed(this.#parts.kind, verb);
+    return found.bind(this);
+  }
+
+  async #authorize(user: UserInfo, info: RequestInfo): Promise<void> {
+    if (await this.#parts.access.allows(user, info)) return;
+    if (!info.resource) throw forbiddenPath(info.path, user.name, info.verb);
+    const where = info.namespace === "" ? "at the cluster scope" : `in the namespace "${info.namespace}"`;
+    const why = `User "${user.name}" cannot ${info.verb} resource "flows" in API group "${info.group}" ${where}`;
+    throw forbidden({ group: info.group, plural: "flows" }, info.name, why);
+  }
+
+  #get({ info, params, incoming, visible }: Asked): Reply {
+    const flow = this.#parts.store.find({ id: info.name, visible });
+    if (!flow) throw notFound(this.#parts.kind, info.name);
+    return this.#shaper(incoming, params).one(flowObject(flow, info.namespace));
+  }
+
+  #list({ info, params, incoming, visible }: Asked): Reply {
+    const { id, ...asked } = askedFlows(params);
+    const { store } = this.#parts;
+    const list = store.list({
+      ...{ ...asked, visible, sort: sortIn(params), limit: id === undefined ? numberIn(params, "limit") : undefined },
+      continue: params.get("continue") ?? undefined,
+    });
+    const flows = id === undefined ? list.flows : list.flows.filter((flow) => flow.id === id);
+    const items = flows.map((flow) => flowObject(flow, info.namespace));
+    return this.#shaper(incoming, params).list(items, listMetadata(list));
+  }
+
+  #watch({ info, params, incoming, visible }: Asked): Reply {
+    const { store, pace, stopping } = this.#parts;
+    const { id, since, until, query } = askedFlows(params);
+    if (since !== undefined || until !== undefined) throw badRequest("a watch has no since and no until");
+    const left = new AbortController();
+    const seconds = numberIn(params, "timeoutSeconds") ?? LONGEST_WATCH_S;
+    const timer = setTimeout(() => left.abort(), Math.min(seconds, LONGEST_WATCH_S) * 1_000).unref();
+    const signal = AbortSignal.any([incoming.signal, left.signal, stopping]);
+    const events = store.watch({ query, visible, resourceVersion: params.get("resourceVersion") ?? undefined, signal });
+    const shape = this.#shaper(incoming, params);
+    const bookmarks = params.get("allowWatchBookmarks") === "true";
+    const lineOf = (event: FlowEvent) => {
+      if (event.type === "BOOKMARK") return bookmarks ? bookmark(this.#parts.kind, event.resourceVersion) : undefined;
+      if (id !== undefined && event.flow.id !== id) return undefined;
+      return shape.event(event.type, flowObject(event.flow, info.namespace));
+    };
+    const stream = (sink: Sink) => {
+      // While somebody watches, agents are asked to say at once what they count.
+      const calm = pace.watch();
+      sink.signal.addEventListener("abort", () => left.abort(), { once: true });
+      void follow(events, lineOf, sink).finally(() => {
+        calm();
+        clearTimeout(timer);
+        left.abort();
+        sink.end();
+      });
+    };
+    return { status: 200, headers: { "content-type": "application/json" }, stream };
+  }
+
+  #hints({ params, visible }: Asked): Reply {
+    const { id: _, ...asked } = askedFlows(params);
+    const field = params.get("field") ?? "";
+    const hints = this.#parts.store.hints({
+      ...{ ...asked, visible, field, prefix: params.get("prefix") ?? "" },
+      ...limitOf(params),
+    });
+    return json("FlowHints", { field, hints });
+  }
+
+  #top({ params, visible }: Asked): Reply {
+    const { id: _, ...asked } = askedFlows(params);
+    const by = params.get("by") ?? "from";
+    const measure = choiceIn(params, "measure", MEASURES) ?? "bytes";
+    const { values, ...coverage } = this.#parts.store.top({ ...asked, visible, by, measure, ...limitOf(params) });
+    return json("FlowTop", { by, measure, values, ...coverage });
+  }
+
+  async #statistics({ params, visible }: Asked): Promise<Reply> {
+    const { id: _, ...asked } = askedFlows(params);
+    const by = choiceIn(params, "by", ["policy", "rule"]) ?? "policy";
+    const known = await this.#parts.knownRules(by);
+    const { rules, ...coverage } = this.#parts.store.statistics({ ...asked, visible, by, known });
+    return json("FlowStatistics", { by, rules, ...coverage });
+  }
+
+  #timeline({ params, visible }: Asked): Reply {
+    const { id: _, ...asked } = askedFlows(params);
+    const timeline = this.#parts.store.timeline({ ...asked, visible, points: numberIn(params, "points") ?? POINTS });
+    return json("FlowTimeline", { ...timeline });
+  }
+
+  #shaper(incoming: Incoming, params: URLSearchParams): Shaper {
+    return shaperOf(this.#parts.kind, incoming.headers["accept"], params, () => new Date());
+  }
+
+  async #health(path: string, only: string | undefined, params: URLSearchParams): Promise<Reply> {
+    const all = path === "readyz" ? this.#parts.ready : {};
+    const checks = only === undefined ? all : Object.fromEntries(Object.entries(all).filter(([name]) => name === only));
+    const { well, lines } = await runHealthChecks(checks);
+    const short = well && !params.has("verbose");
+    const body = short ? "ok" : `${[...lines, `${path} ${well ? "passed" : "failed"}`].join("\n")}\n`;
+    return { status: well ? 200 : 503, headers: { "content-type": "text/plain; charset=utf-8" }, body };
+  }
+}
+
+/** A reader that is slow is waited for: the store keeps nothing for it meanwhile. */
+async function follow(
+  events: AsyncIterable<FlowEvent>,
+  lineOf: (event: FlowEvent) => string | undefined,
+  sink: Sink,
+): Promise<void> {
+  try {
+    for await (const event of events) {
+      const line = lineOf(event);
+      if (line !== undefined && !sink.write(line)) await sink.writable();
+    }
+  } catch (error) {
+    if (error instanceof CodedError) sink.write(eventLine("ERROR", statusOf(error).status));
+  }
+}
+
+/** What people can mend is told them with its code. */
+function statusOf(error: CodedError): StatusError {
+  const text = `${error.message} [${error.code}]`;
+  switch (error.code) {
+    case "FLOW_CONTINUE_EXPIRED":
+    case "FLOW_VERSION_EXPIRED":
+      return expired(text);
+    case "FLOW_WATCHES_FULL":
+      return new StatusError(429, "TooManyRequests", text);
+    default:
+      return badRequest(text);
+  }
+}
+
+/** What a list rests on is said with it; clients that do not know it pass it by. */
+function listMetadata({ resourceVersion, remaining, continue: next, ...list }: FlowList): Record<string, unknown> {
+  const { totals, since, until, historyFrom, shed, nodes } = list;
+  return {
+    resourceVersion,
+    ...(next ? { continue: next, remainingItemCount: remaining } : {}),
+    ...{ totals, since, until, historyFrom, shed, nodes },
+  };
+}
+
+function bookmark({ group, version, kind }: ServedKind, resourceVersion: string): string {
+  const object = { apiVersion: `${group}/${version}`, kind, metadata: { resourceVersion, creationTimestamp: null } };
+  return eventLine("BOOKMARK", object);
+}
+
+function limitOf(params: URLSearchParams): { limit?: number } {
+  const limit = numberIn(params, "limit");
+  return limit === undefined ? {} : { limit: Math.min(limit, 1_000) };
+}
+
+function json(kind: string, value: object): Reply {
+  const body = JSON.stringify({ kind, apiVersion: `${FLOWS_API.group}/${FLOWS_API.version}`, ...value });
+  return { status: 200, headers: { "content-type": "application/json" }, body };
+}

@@ -1,0 +1,34 @@
+import type { FlowBatch } from "../api/protocol/flow.ts";
+import type { Counter, Metrics } from "../kit/metrics.ts";
+
+export interface FlowLogsMetrics {
+  accessReviews: Counter;
+  received(batch: FlowBatch, taken: "added" | "repeated"): void;
+  /** Since the start. */
+  sums(): { rows: number; merged: number; unattributed: number };
+}
+
+/** Metrics of vendor-flow-logs. No label is a name that users choose. */
+export function flowLogsMetrics(metrics: Metrics, store: { memory: number }): FlowLogsMetrics {
+  const batches = metrics.counter("vendor_flow_logs_batches_total", "Batches of agents, by whether they were new.");
+  const rows = metrics.counter("vendor_flow_logs_rows_total", "Rows that were added.");
+  const merged = metrics.counter("vendor_flow_logs_merged_total", "Sums that nodes merged for want of room.");
+  const unattributed = metrics.counter("vendor_flow_logs_unattributed_packets_total", "Packets that are in no flow.");
+  const memory = metrics.gauge("vendor_flow_logs_memory_bytes", "What the rows that are kept take.");
+  const sums = { rows: 0, merged: 0, unattributed: 0 };
+  return {
+    accessReviews: metrics.counter("vendor_flow_logs_access_reviews_total", "Access reviews at the main API server."),
+    received(batch, taken) {
+      batches.add({ result: taken });
+      if (taken === "repeated") return;
+      rows.add({}, batch.rows.length);
+      merged.add({}, batch.merged);
+      unattributed.add({}, batch.unattributed);
+      memory.set(store.memory);
+      sums.rows += batch.rows.length;
+      sums.merged += batch.merged;
+      sums.unattributed += batch.unattributed;
+    },
+    sums: () => sums,
+  };
+}

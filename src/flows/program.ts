@@ -1,0 +1,103 @@
+import { randomUUID } from "node:crypto";
+import { Access } from "../aggregated/access.ts";
+import { serveAggregated } from "../aggregated/serve.ts";
+import { vendorNames } from "../api/names.ts";
+import { parseVersion } from "../api/tables/version.ts";
+import { Documents } from "../apiserver/documents.ts";
+import { Registry } from "../apiserver/registry.ts";
+import { createClient } from "../cluster/client.ts";
+import type { Program, ProgramContext } from "../cluster/program.ts";
+import { programTls } from "../cluster/program-tls.ts";
+import { sleep, systemClock } from "../kit/clock.ts";
+import { healthServer } from "../kit/health-server.ts";
+import { programMetrics } from "../kit/process-metrics.ts";
+import { flowKind } from "./api/flow-kind.ts";
+import { TABLE_COLUMNS } from "./api/flow-object.ts";
+import { FlowsFront } from "./api/flows-front.ts";
+import { readFlowLogsConfig } from "./config.ts";
+import { errors } from "./errors.ts";
+import { flowLogsMetrics } from "./flow-logs-metrics.ts";
+import { agentPort } from "./ingest/agent-port.ts";
+import { flowPace } from "./ingest/flow-pace.ts";
+import { knownRules } from "./known-rules.ts";
+import { reportCollection } from "./report-collection.ts";
+import { FlowStore } from "./store/flow-store.ts";
+
+const RENEWED_MS = 60_000;
+
+/** `vendor flow-logs`: takes flows from agents, keeps the last hour in memory, and serves them as `flows.vendor.io/v1`. */
+export const flowLogsProgram: Program = async (world) => {
+  const { log, signal, clock = systemClock } = world;
+  const config = readFlowLogsConfig(world.env);
+  const transport = world.transport();
+  const client = createClient(transport, { userAgent: vendorNames.workloads.flowLogs });
+  const store = new FlowStore({ clock });
+  const metrics = programMetrics();
+  const counts = flowLogsMetrics(metrics, store);
+  const pace = flowPace();
+  try {
+    const agents = agentPort({
+      ...{ tls: tlsOf(world), agents: vendorNames.workloads.node, instance: randomUUID(), pace, log },
+      lastOf: (node, boot) => store.lastOf(node, boot),
+      async keep(batch) {
+        const taken = store.add(batch);
+        counts.received(batch, taken);
+      },
+    });
+    const listening = await world.listen(agents, config.port);
+    const kind = flowKind(TABLE_COLUMNS);
+    const registry = new Registry();
+    registry.add([kind]);
+    const { major = 0, minor = 0 } = parseVersion(config.version) ?? {};
+    const version = { major: String(major), minor: String(minor), gitVersion: config.version };
+    const front = new FlowsFront({
+      ...{ kind, store, pace, metrics, stopping: signal, knownRules: knownRules(client, clock) },
+      access: new Access(transport, clock, () => counts.accessReviews.add()),
+      documents: new Documents(registry, version, () => ({ subresources: {}, foreign: [] })),
+      ready: {},
+    });
+    await world.listen(healthServer({ log, metrics: () => metrics.text() }), config.healthPort, config.healthHost);
+    log.info({ ...listening }, "taking flows from agents");
+    await Promise.all([
+      serveAggregated(world, { front, client, port: config.apiPort, name: "flows.vendor.io/v1" }),
+      reportCollection({ ...{ client, store, clock, log, signal }, received: () => counts.sums() }),
+      renewing(world, (tls) => agents.setSecureContext(tls)),
+    ]);
+  } finally {
+    pace.end();
+    transport.close();
+  }
+};
+
+interface AgentTls {
+  certificate: string;
+  key: string;
+  ca: string;
+}
+
+function tlsOf({ env }: ProgramContext): AgentTls {
+  const own = programTls(env);
+  if (!own?.ca) throw errors.FLOWS_NO_AUTHORITY();
+  return { certificate: own.certificate, key: own.key, ca: own.ca };
+}
+
+/** Certificates are renewed while we run. */
+async function renewing(
+  world: ProgramContext,
+  apply: (tls: { cert: string; key: string; ca: string }) => void,
+): Promise<void> {
+  const { signal, log, clock = systemClock } = world;
+  let known = JSON.stringify(tlsOf(world));
+  while (!signal.aborted) {
+    await sleep(clock, RENEWED_MS, signal);
+    if (signal.aborted) return;
+    try {
+      const tls = tlsOf(world);
+      if (JSON.stringify(tls) === known) continue;
+      apply({ cert: tls.certificate, key: tls.key, ca: tls.ca });
+      known = JSON.stringify(tls);
+    } catch (error) {
+      log.warn({ error }, "keeping the certificate we have");
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import { vendorNames } from "../api/names.ts";
+import type { KubeObject } from "../api/object.ts";
+import { flowLogs } from "../api/resources/flow-logs.ts";
+import { placesOf } from "../api/resources/resource.ts";
+import type { Client } from "../cluster/client.ts";
+import { isNotFound } from "../cluster/failures.ts";
+import { type Clock, sleep } from "../kit/clock.ts";
+import type { Log } from "../kit/log.ts";
+import type { FlowStore } from "./store/flow-store.ts";
+
+const PERIOD_MS = 30_000;
+/** Soon after the start: the operator waits for the first word. */
+const FIRST_MS = 3_000;
+const MOST_NAMED = 10;
+
+export interface CollectionParts {
+  client: Client;
+  store: FlowStore;
+  /** Rows that came in since the start. */
+  received(): { rows: number; merged: number; unattributed: number };
+  clock: Clock;
+  log: Log;
+  signal: AbortSignal;
+}
+
+/** Says in the status of FlowLogs how collecting goes, twice a minute: the operator makes its conditions of it. */
+export async function reportCollection({
+  client,
+  store,
+  received,
+  clock,
+  log,
+  signal,
+}: CollectionParts): Promise<void> {
+  const kind = placesOf(flowLogs, vendorNames).stored;
+  let before = { rows: 0, at: clock.now() };
+  let isFirst = true;
+  while (!signal.aborted) {
+    await sleep(clock, isFirst ? FIRST_MS : PERIOD_MS, signal);
+    if (signal.aborted) return;
+    const now = clock.now();
+    const { rows, merged, unattributed } = received();
+    const seconds = Math.max(1, (now - before.at) / 1_000);
+    const { sending, trouble, historyFrom, flows } = store.summary();
+    const collection = {
+      time: new Date(now).toISOString(),
+      nodes: sending,
+      silentNodes: trouble.silent.slice(0, MOST_NAMED),
+      lateNodes: trouble.late.slice(0, MOST_NAMED),
+      skewedNodes: trouble.skewed.slice(0, MOST_NAMED),
+      rowsPerSecond: Math.round((rows - before.rows) / seconds),
+      flows,
+      memoryBytes: Math.round(store.memory),
+      since: new Date(historyFrom).toISOString(),
+      ...{ merged, unattributed },
+    };
+    before = { rows, at: now };
+    isFirst = sending === 0;
+    try {
+      const ref = { name: vendorNames.singleton };
+      const patch = { status: { collection } };
+      await client.patch<KubeObject>(kind, ref, { type: "merge", patch }, { subresource: "status", signal });
+    } catch (error) {
+      // Without the resource somebody runs this by hand, or it is being removed.
+      if (!signal.aborted && !isNotFound(error)) log.warn({ error }, "the state of collecting could not be reported");
+    }
+  }
+}

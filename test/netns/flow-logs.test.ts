@@ -1,0 +1,188 @@
+import { createSocket, type Socket } from "node:dgram";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { FlowCounts } from "../../src/api/protocol/flow.ts";
+import { NAMESPACES, NETWORK_POLICIES, PODS, SERVICES } from "../../src/cluster/kinds.ts";
+import { realKernel } from "../../src/kernel/kernel.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
+import type { Pod } from "../../src/local/controllers/workload-types.ts";
+import { storedKind } from "../../src/operator/managed-kinds.ts";
+import { openTool, type Tool } from "../procedures/kill-sweep/tool-process.ts";
+import { createPod, type RealCluster, readyPods, startReal, untilActs, whyNoRealNodes } from "./real-cluster.ts";
+import { answerIn, askFrom, type Listener } from "./sockets.ts";
+
+const kernel = realKernel();
+const NAMESPACE = "shop";
+const PORT = 8080;
+/** Of what each datagram carries, and with the headers of UDP and IP. */
+const LENGTH = 200;
+const DATAGRAM = LENGTH + 28;
+const EVERY = { interval: 500, timeout: 120_000 };
+const ROUNDS = 6;
+
+/**
+ * The whole way: packets, the kernel's counting, agents, vendor-flow-logs, the API. What is sent is known to the packet, and the API has to say just
+ * that, whatever is killed or switched meanwhile.
+ */
+describe.skipIf(whyNoRealNodes)(`flow logs of real nodes${whyNoRealNodes ? `: ${whyNoRealNodes}` : ""}`, () => {
+  let cluster: RealCluster;
+  let tool: Tool;
+  let pods: Map<string, { netns: Netns; ip: string }>;
+  let sinks: Listener[] = [];
+  const sent = new Map<string, number>();
+
+  const vendorctl = async (...args: string[]) => {
+    const ended = await tool.run(...args);
+    expect(ended.status, `vendorctl ${args.join(" ")}: ${ended.err}`).toBe(0);
+    return ended.out;
+  };
+  const totals = async (query: string): Promise<FlowCounts> => {
+    const path = `/apis/flows.vendor.io/v1/namespaces/${NAMESPACE}/flows`;
+    const response = await cluster.client.raw({ method: "GET", path, query: { query } });
+    const text = await response.text();
+    expect(response.status, text).toBe(200);
+    return (JSON.parse(text) as { metadata: { totals: FlowCounts } }).metadata.totals;
+  };
+  const send = async (from: string, to: string, count: number) => {
+    const { netns } = pods.get(from)!;
+    const fd = kernel.netns.bind(netns, { kind: "datagram", address: "::", port: 0 });
+    const socket: Socket = createSocket("udp6");
+    await new Promise<void>((resolve) => socket.bind({ fd }, () => resolve()));
+    const address = `::ffff:${pods.get(to)!.ip}`;
+    for (let index = 0; index < count; index++) {
+      await new Promise<void>((resolve, reject) =>
+        socket.send(Buffer.alloc(LENGTH, index), PORT, address, (error) => (error ? reject(error) : resolve())),
+      );
+      if (index % 10 === 9) await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    socket.close();
+    sent.set(`${from} ${to}`, (sent.get(`${from} ${to}`) ?? 0) + count);
+  };
+  /** At each end of each way that something was sent on. */
+  const expectSent = async () => {
+    for (const [way, count] of sent) {
+      const [from, to] = way.split(" ") as [string, string];
+      const reporters = from[0] === to[0] ? ["both"] : ["source", "destination"];
+      for (const reporter of reporters) {
+        const query = `from:${NAMESPACE}/${from} to:${NAMESPACE}/${to} proto:udp reporter:${reporter}`;
+        const packetsAndBytes = async () => {
+          const { packets, bytes } = await totals(query);
+          return { way, reporter, packets, bytes };
+        };
+        await expect.poll(packetsAndBytes, EVERY).toEqual({ way, reporter, packets: count, bytes: count * DATAGRAM });
+      }
+    }
+  };
+  const sendAll = (count: number) =>
+    Promise.all([send("a-one", "a-two", count), send("a-one", "b-one", count), send("b-one", "a-two", count)]);
+  const podOf = async (labels: string, node?: string) => {
+    const { items } = await cluster.client.list<Pod>(PODS, { namespace: "vendor-system", labelSelector: labels });
+    return items.find(({ spec }) => node === undefined || spec.nodeName === node)!.metadata.uid as string;
+  };
+
+  beforeAll(async () => {
+    cluster = await startReal({ nodes: 2, proxy: "nftables" });
+    tool = openTool(cluster.kubeconfig);
+    await vendorctl("install", "-y", "--dataplane", "standard");
+    await cluster.client.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } });
+    const [nodeA = "", nodeB = ""] = cluster.nodeNames;
+    for (const [name, node] of Object.entries({ "a-one": nodeA, "a-two": nodeA, "b-one": nodeB })) {
+      await createPod(cluster, { name, namespace: NAMESPACE, node, labels: { app: name } });
+    }
+    const ready = await readyPods(cluster, NAMESPACE, 3);
+    const { items } = await cluster.client.list<Pod>(PODS, { namespace: NAMESPACE });
+    const ipOf = (name: string) => items.find(({ metadata }) => metadata.name === name)?.status?.podIP as string;
+    pods = new Map([...ready].map(([name, { netns }]) => [name, { netns, ip: ipOf(name) }]));
+    sinks = await Promise.all([...pods].map(([name, { netns }]) => answerIn(netns, name, { tcp: [PORT], udp: [] })));
+    for (const { netns } of pods.values()) {
+      const fd = kernel.netns.bind(netns, { kind: "datagram", address: "::", port: PORT });
+      const socket = createSocket("udp6");
+      await new Promise<void>((resolve) => socket.bind({ fd }, () => resolve()));
+      sinks.push(socket);
+    }
+    await vendorctl("flows", "enable", "-y");
+  });
+  afterAll(async () => {
+    for (const sink of sinks) sink.close();
+    tool?.close();
+    await cluster?.close();
+  });
+
+  it("count what is sent by nftables to the packet, on one node and between two", async () => {
+    await sendAll(500);
+    await expectSent();
+  });
+
+  it("count it once while agents and vendor-flow-logs are killed at any moment", async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const sending = sendAll(300);
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 1_500));
+      const labels = round % 3 === 2 ? "k8s-app=vendor-flow-logs" : "k8s-app=vendor-node";
+      cluster.runtime.kill(await podOf(labels, round % 3 === 2 ? undefined : cluster.nodeNames[round % 2]));
+      await sending;
+    }
+    await expectSent();
+    await untilActs(cluster.client, "Nftables");
+  });
+
+  it("count it once through a switch to eBPF and back", async () => {
+    for (const to of ["BPF", "standard"] as const) {
+      let isOver = false;
+      const switching = vendorctl(
+        "switch",
+        "--to",
+        to,
+        "-y",
+        "--budget",
+        "connections=0,silence=20s,datagrams=5%",
+      ).finally(() => {
+        isOver = true;
+      });
+      while (!isOver) await sendAll(100);
+      await switching;
+      await untilActs(cluster.client, to === "BPF" ? "BPF" : "Nftables");
+      await sendAll(200);
+      await expectSent();
+    }
+  });
+
+  it("name the Service, the rule that denied, and show a denial to a watcher within two seconds", async () => {
+    await cluster.client.create(SERVICES, {
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name: "two", namespace: NAMESPACE },
+      spec: { selector: { app: "a-two" }, ports: [{ name: "http", port: 80, targetPort: PORT, protocol: "TCP" }] },
+    });
+    await vendorctl("switch", "--to", "BPF", "-y");
+    const service = await cluster.client.get(SERVICES, { namespace: NAMESPACE, name: "two" });
+    const { clusterIP } = service["spec"] as { clusterIP: string };
+    const { netns } = pods.get("b-one")!;
+    await expect.poll(async () => (await askFrom(netns, { host: clusterIP, port: 80 }))?.host, EVERY).toBe("a-two");
+    const asked = `from:${NAMESPACE}/b-one to:${NAMESPACE}/a-two service:${NAMESPACE}/two port:${PORT}`;
+    await expect.poll(async () => (await totals(asked)).started, EVERY).toBeGreaterThanOrEqual(1);
+    const deny = { podSelector: { matchLabels: { app: "a-two" } }, policyTypes: ["Ingress"] };
+    await cluster.client.create(NETWORK_POLICIES, {
+      apiVersion: "networking.k8s.io/v1",
+      kind: "NetworkPolicy",
+      metadata: { name: "closed", namespace: NAMESPACE },
+      spec: deny,
+    });
+    await expect.poll(() => askFrom(netns, { host: clusterIP, port: 80 }, 500), EVERY).toBeUndefined();
+    const following = tool.start("flows", "-n", NAMESPACE, "-f", "verdict:deny", "-o", "json");
+    await following.said(/"Deny"/);
+    following.interrupt();
+    const flow = JSON.parse((await following.ended).out.split("\n")[0]!) as Record<string, unknown>;
+    expect(flow).toMatchObject({
+      ...{ verdict: "Deny", reason: "policy_workload_ingress", port: PORT, dataplane: "BPF" },
+      from: { type: "Workload", namespace: NAMESPACE, name: "b-one" },
+      to: { type: "Workload", namespace: NAMESPACE, name: "a-two" },
+    });
+    expect((flow["policies"] as { kind: string }[]).at(-1)).toMatchObject({ kind: "EndOfTier", action: "Deny" });
+  });
+
+  it("end when they are disabled, and leave nothing on the nodes", async () => {
+    await vendorctl("flows", "disable", "-y");
+    const flowLogs = () => cluster.client.list(storedKind("flowLogs"));
+    await expect.poll(async () => (await flowLogs()).items, EVERY).toEqual([]);
+    await expect.poll(async () => (await tool.run("flows")).err, EVERY).toContain("FLOWS_NOT_SERVED");
+  });
+});
