@@ -60,8 +60,8 @@ export interface FlowShed {
 
 /** Whoever reads what is counted is told when another data plane is about to count, so that each connection is counted by exactly one. */
 export interface FlowHandover {
-  /** It counts from now on; no packet has passed it yet. */
+  /** It counts from now on; no packet has passed it yet. What the other counts after this is not taken. */
   entering(dataplane: Dataplane, flows: FlowAccounting): Promise<void>;
-  /** No packet passes it any more: its last is read, and it is stopped. */
+  /** No packet passes it any more: what it counted until then is read, and it is stopped. */
   left(dataplane: Dataplane, flows: FlowAccounting): Promise<void>;
 }

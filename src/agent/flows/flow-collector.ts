@@ -153,7 +153,7 @@ class NodeFlowCollector {
     const counting = this.#parts.accounting();
     if (!counting) return;
     if (this.#counting?.flows !== counting.flows) {
-      if (this.#counting) await this.#take(this.#counting);
+      if (this.#counting) await this.#take(await this.#begin(this.#counting));
       // An earlier life may have had the clock ahead.
       this.#interval = Math.max(this.#interval, ...(await counting.flows.intervals()));
       this.#counting = await this.#begin(counting);
@@ -221,28 +221,30 @@ class NodeFlowCollector {
 
   async entering(dataplane: Dataplane, flows: FlowAccounting): Promise<void> {
     await this.#inTurn(async () => {
-      if (!this.#counting || this.#counting.flows === flows) return;
+      const before = this.#counting;
+      if (!before || before.flows === flows) return;
       this.#entered = await this.#begin({ dataplane, flows });
+      // What the other counts from here on is not taken: a connection that both see for a moment is counted by the new one.
+      before.current = (await this.#begin(before)).current;
     });
   }
 
   async left(dataplane: Dataplane, flows: FlowAccounting): Promise<void> {
     await this.#inTurn(async () => {
-      const counted = this.#counting?.flows === flows;
+      const before = this.#counting?.flows === flows ? this.#counting : undefined;
+      if (before && this.#entered) await this.#take(before);
       // A life that was cut short in the middle of a switch left what it had counted.
-      if (counted || (await flows.intervals()).length > 0) await this.#take({ dataplane, flows });
-      if (!counted) return;
+      else if ((await flows.intervals()).length > 0) await this.#take(await this.#begin({ dataplane, flows }));
+      if (!before) return;
       this.#counting = this.#entered;
       this.#entered = undefined;
     });
   }
 
-  /** What another data plane counted, as its last: on disk, since it is about to forget it. */
-  async #take(counting: Omit<Counting, "current">): Promise<void> {
-    const { dataplane, flows } = counting;
-    const { current } = await this.#begin(counting);
+  /** What another data plane counted until its last interval began: on disk, since it is about to forget it. */
+  async #take({ dataplane, flows, current }: Counting): Promise<void> {
     for (const interval of await flows.intervals()) {
-      if (interval === current) continue;
+      if (interval >= current) continue;
       const batch = this.#batch(dataplane, interval, await flows.read(interval), flows.shed());
       this.#left.write(interval, writeBatch(batch, this.#parts.clock.now()));
       await flows.forget(interval);
