@@ -62,7 +62,10 @@ export function agentMetrics(metrics: Metrics): AgentMetrics {
     bgpRoutes: metrics.gauge("vendor_node_bgp_routes", "Routes of established BGP sessions: accepted or announced."),
     flowRows: metrics.counter("vendor_node_flow_rows_total", "Rows of flows that vendor-flow-logs has."),
     flowsWaiting: metrics.gauge("vendor_node_flow_intervals_waiting", "Intervals of flows that it does not have yet."),
-    flowsMerged: metrics.counter("vendor_node_flow_sums_merged_total", "Sums of flows merged for want of room."),
+    flowsMerged: metrics.counter(
+      "vendor_node_flow_sums_merged_total",
+      "Sums of flows merged because there were too many.",
+    ),
     ready: metrics.gauge("vendor_node_ready", "1 once the whole desired state has been applied."),
   };
 }

@@ -130,8 +130,8 @@ export function problemsTable({ model, failed, fill, limited, conflicts, losses,
   };
 }
 
-/** Which nodes were reached through the overlay, there and back; without a ready agent there, none can answer. */
-export function flowsTable(state: FlowCollectorState): Table {
+/** How sending flows to vendor-flow-logs goes. */
+export function flowLogsTable(state: FlowCollectorState): Table {
   const { wanted, connected, failure, waiting, sent, rows, share, shed } = state;
   return {
     columns: ["flow logs", "value"],
@@ -149,6 +149,7 @@ export function flowsTable(state: FlowCollectorState): Table {
   };
 }
 
+/** Which nodes were reached through the overlay, there and back; without a ready agent there, none can answer. */
 export function overlayTable(pairs: readonly PairState[]): Table {
   return {
     columns: ["node", "address", "state", "agent", "last answer"],

@@ -50,7 +50,7 @@ import { followEncapsulation } from "./node/encapsulation-report.ts";
 import { overlayPeers } from "./overlay/overlay-peers.ts";
 import { watchOverlay } from "./overlay/overlay-watch.ts";
 import {
-  flowsTable,
+  flowLogsTable,
   type NodeProblems,
   overlayTable,
   podsTable,
@@ -567,7 +567,7 @@ async function openSockets(
       switchover: () => switchoverTable(filter.state()),
       overlay: () => overlayTable(overlay.pairs()),
       bgp: () => bgpTable(bgp?.sessions() ?? []),
-      flows: () => flowsTable(flows.state()),
+      flows: () => flowLogsTable(flows.state()),
     },
   });
   const opened = [await serveLines(adminSocket(config.directories.run), admin)];

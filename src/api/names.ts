@@ -44,7 +44,7 @@ export interface Names {
 }
 
 /** What vendor-flow-logs serves. There is one, whatever names the rest of a cluster has. */
-export const FLOWS_API = { group: "flows.vendor.io", version: "v1" } as const;
+export const FLOW_LOGS_API = { group: "flows.vendor.io", version: "v1" } as const;
 
 interface Groups {
   /** Operator resources. */

@@ -59,7 +59,7 @@ export interface FlowShed {
 }
 
 /** Whoever reads what is counted is told when another data plane is about to count, so that each connection is counted by exactly one. */
-export interface FlowHandover {
+export interface FlowSwitchover {
   /** It counts from now on; no packet has passed it yet. What the other counts after this is not taken. */
   entering(dataplane: Dataplane, flows: FlowAccounting): Promise<void>;
   /** No packet passes it any more: what it counted until then is read, and it is stopped. */

@@ -12,7 +12,10 @@ export interface FlowLogsMetrics {
 export function flowLogsMetrics(metrics: Metrics, store: { memory: number }): FlowLogsMetrics {
   const batches = metrics.counter("vendor_flow_logs_batches_total", "Batches of agents, by whether they were new.");
   const rows = metrics.counter("vendor_flow_logs_rows_total", "Rows that were added.");
-  const merged = metrics.counter("vendor_flow_logs_merged_total", "Sums that nodes merged for want of room.");
+  const merged = metrics.counter(
+    "vendor_flow_logs_merged_total",
+    "Sums that nodes merged because there were too many.",
+  );
   const unattributed = metrics.counter("vendor_flow_logs_unattributed_packets_total", "Packets that are in no flow.");
   const memory = metrics.gauge("vendor_flow_logs_memory_bytes", "What the rows that are kept take.");
   const sums = { rows: 0, merged: 0, unattributed: 0 };

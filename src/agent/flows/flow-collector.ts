@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Dataplane } from "../../api/dataplane.ts";
 import type { FlowBatch } from "../../api/protocol/flow.ts";
 import { type Pace, writeBatch } from "../../api/protocol/flow-wire.ts";
-import type { FlowAccounting, FlowHandover, FlowShed, FlowSum } from "../../dataplane/flow-sums.ts";
+import type { FlowAccounting, FlowShed, FlowSum, FlowSwitchover } from "../../dataplane/flow-sums.ts";
 import { type Clock, sleep } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
 import { type BatchFiles, batchFiles } from "./batch-files.ts";
@@ -33,7 +33,7 @@ export interface FlowCollectorParts {
   signal: AbortSignal;
 }
 
-export interface FlowCollector extends FlowHandover {
+export interface FlowCollector extends FlowSwitchover {
   done: Promise<void>;
   state(): FlowCollectorState;
 }

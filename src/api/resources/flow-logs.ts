@@ -24,7 +24,7 @@ export const flowLogs = defineResource({
       flows: integer("Different flows that are kept."),
       memoryBytes: integer("What they take."),
       since: text("When the oldest of them was counted.", { format: "date-time" }),
-      merged: integer("Sums that were merged under coarser keys since the start, for want of room."),
+      merged: integer("Sums that were merged under coarser keys since the start, because there were too many."),
       unattributed: integer("Packets since the start that are in no flow."),
     }),
   }),

@@ -4,7 +4,7 @@ import type { DataplaneModel, ServicePort } from "../../calc/model.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
 import type { ApplyReport, DataplaneDriver, ObjectOutcome } from "../contract.ts";
-import type { FlowHandover } from "../flow-sums.ts";
+import type { FlowSwitchover } from "../flow-sums.ts";
 import type { Affinity } from "../kube-proxy/proxy-affinities.ts";
 import { wholeDelta } from "../model-delta.ts";
 import { errors } from "./errors.ts";
@@ -50,7 +50,7 @@ export interface SwitchoverOptions {
   watchdog: RollbackWatchdog;
   /** Whether the API server answers now. Without it, it is taken to. */
   apiAnswers?: () => Promise<boolean>;
-  flows?: FlowHandover;
+  flows?: FlowSwitchover;
   clock: Clock;
   log: Log;
 }
@@ -294,7 +294,7 @@ class NodeSwitchover implements Switchover {
   }
 
   /** What flow logs lose is no reason to stop half-way. */
-  private async tellFlows(what: keyof FlowHandover, kind: Dataplane): Promise<void> {
+  private async tellFlows(what: keyof FlowSwitchover, kind: Dataplane): Promise<void> {
     const accounting = this.dataplanes.get(kind)?.flows?.();
     if (!accounting) return;
     await this.parts.flows?.[what](kind, accounting).catch((error: unknown) => {

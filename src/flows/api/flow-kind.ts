@@ -1,4 +1,4 @@
-import { FLOWS_API } from "../../api/names.ts";
+import { FLOW_LOGS_API } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { FLOW_END_TYPES, FLOW_REPORTERS, type FlowCounts, type FlowKey } from "../../api/protocol/flow.ts";
 import { choice, flag, integer, list, mapOf, object, text } from "../../api/resources/describe.ts";
@@ -71,7 +71,7 @@ const schema = object("What two ends said to each other, as the data planes coun
 
 /** The columns are the table's own: they are made of several fields each. */
 export function flowKind(columns: readonly Column[]): ServedKind {
-  const { group, version } = FLOWS_API;
+  const { group, version } = FLOW_LOGS_API;
   const [made] = servedKinds({
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",

@@ -1,4 +1,4 @@
-import { FLOWS_API } from "../../api/names.ts";
+import { FLOW_LOGS_API } from "../../api/names.ts";
 import { groupVersion, type KubeObject } from "../../api/object.ts";
 import type { Column } from "../../apiserver/resource.ts";
 import type { SeenFlow } from "../store/selection.ts";
@@ -9,7 +9,7 @@ import { FLOW_KIND, type FlowObject } from "./flow-kind.ts";
 export function flowObject(flow: SeenFlow, namespace: string): FlowObject {
   const { id, key, lastSeen, resourceVersion, sourceAddresses, destinationAddresses, more, ...counts } = flow;
   return {
-    apiVersion: groupVersion(FLOWS_API),
+    apiVersion: groupVersion(FLOW_LOGS_API),
     kind: FLOW_KIND,
     metadata: {
       name: id,

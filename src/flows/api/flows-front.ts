@@ -1,5 +1,5 @@
 import type { Access } from "../../aggregated/access.ts";
-import { FLOWS_API } from "../../api/names.ts";
+import { FLOW_LOGS_API } from "../../api/names.ts";
 import { StatusError } from "../../api/status.ts";
 import type { Incoming, Reply, Sink, UserInfo } from "../../apiserver/call.ts";
 import type { Documents } from "../../apiserver/documents.ts";
@@ -95,7 +95,7 @@ export class FlowsFront implements Handler {
 
   #answerOf(info: ResourceRequest): (asked: Asked) => Reply | Promise<Reply> {
     const { group, version, plural, verb, subresource } = info;
-    if (group !== FLOWS_API.group || version !== FLOWS_API.version || subresource !== "") throw noSuchPath();
+    if (group !== FLOW_LOGS_API.group || version !== FLOW_LOGS_API.version || subresource !== "") throw noSuchPath();
     if (plural === "flows") {
       if (verb === "get") return (asked) => this.#get(asked);
       if (verb === "list") return (asked) => this.#list(asked);
@@ -262,6 +262,6 @@ function limitOf(params: URLSearchParams): { limit?: number } {
 }
 
 function json(kind: string, value: object): Reply {
-  const body = JSON.stringify({ kind, apiVersion: `${FLOWS_API.group}/${FLOWS_API.version}`, ...value });
+  const body = JSON.stringify({ kind, apiVersion: `${FLOW_LOGS_API.group}/${FLOW_LOGS_API.version}`, ...value });
   return { status: 200, headers: { "content-type": "application/json" }, body };
 }

@@ -10,8 +10,8 @@ export interface FlowPace {
   end(): void;
 }
 
-export const IDLE_MS = 15_000;
-export const WATCHED_MS = 1_000;
+const IDLE_MS = 15_000;
+const WATCHED_MS = 1_000;
 
 export function flowPace(): FlowPace {
   const listeners = new Set<() => void>();

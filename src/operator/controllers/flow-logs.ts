@@ -1,4 +1,4 @@
-import { FLOWS_API, vendorNames } from "../../api/names.ts";
+import { FLOW_LOGS_API, vendorNames } from "../../api/names.ts";
 import { isSimulatedNode } from "../../api/protocol/simulated-node.ts";
 import { withFix } from "../../api/protocol/status-message.ts";
 import type { flowLogs } from "../../api/resources/flow-logs.ts";
@@ -38,7 +38,7 @@ function withoutNodes({ nodes }: Observed, age: number): Outcome {
 }
 
 function assessFlowLogs(hands: ReconcileContext, now: number): Outcome {
-  const answers = apiAnswers(hands, now, { ...FLOWS_API, workload: vendorNames.workloads.flowLogs });
+  const answers = apiAnswers(hands, now, { ...FLOW_LOGS_API, workload: vendorNames.workloads.flowLogs });
   if (answers.kind !== "ready") return answers;
   const object = theOne(hands.observe().flowLogs);
   const { collection } = (object?.["status"] ?? {}) as { collection?: Collection };
@@ -54,7 +54,7 @@ function assessFlowLogs(hands: ReconcileContext, now: number): Outcome {
   const notes = [
     ...(lateNodes.length > 0 ? [`late from ${firstFew(lateNodes)}`] : []),
     ...(skewedNodes.length > 0 ? [`clocks differ on ${firstFew(skewedNodes)}`] : []),
-    ...(collection.merged ? [`${collection.merged} sums were merged for want of room`] : []),
+    ...(collection.merged ? [`${collection.merged} sums were merged because there were too many`] : []),
     ...(collection.unattributed ? [`${collection.unattributed} packets are in no flow`] : []),
   ];
   const kept = `${collection.flows ?? 0} since ${collection.since ?? "now"}, ${collection.rowsPerSecond ?? 0} rows a second`;

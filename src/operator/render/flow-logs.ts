@@ -1,4 +1,4 @@
-import { FLOWS_API, type Names } from "../../api/names.ts";
+import { FLOW_LOGS_API, type Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { FLOW_LOGS_PORT } from "../../api/protocol/flow-wire.ts";
 import { apiService, delegation } from "./aggregated-api.ts";
@@ -67,6 +67,6 @@ export function flowLogs(inputs: RenderInputs): KubeObject[] {
       overrides: inputs.overrides?.flowLogs,
       usesApi: true,
     }),
-    apiService(inputs, FLOWS_API, place),
+    apiService(inputs, FLOW_LOGS_API, place),
   ];
 }

@@ -1,4 +1,4 @@
-import { FLOWS_API } from "../../../api/names.ts";
+import { FLOW_LOGS_API } from "../../../api/names.ts";
 import type { KubeObject } from "../../../api/object.ts";
 import type { Status } from "../../../api/status.ts";
 import type { ApiResponse } from "../../../api/transport.ts";
@@ -101,7 +101,7 @@ async function listPages(
     next = list.metadata.continue;
     if (next && items.length < limit) continue;
     const { continue: _, ...metadata } = list.metadata;
-    return { apiVersion: `${FLOWS_API.group}/${FLOWS_API.version}`, kind: "FlowList", metadata, items };
+    return { apiVersion: `${FLOW_LOGS_API.group}/${FLOW_LOGS_API.version}`, kind: "FlowList", metadata, items };
   }
 }
 
@@ -142,7 +142,7 @@ function sayWhatIsMissing(session: Session, { shed = {}, nodes = {} }: ListMetad
   const merged = (["ports", "addresses", "names"] as const).filter((what) => shed[what]);
   const notes = [
     ...(merged.length > 0 ? [`for want of memory some ${merged.join(", ")} were merged; sums are exact`] : []),
-    ...(shed.merged ? [`nodes merged ${shed.merged} sums for want of room`] : []),
+    ...(shed.merged ? [`nodes merged ${shed.merged} sums because there were too many`] : []),
     ...(shed.unattributed ? [`${shed.unattributed} packets are in no flow`] : []),
     ...(nodes.silent?.length ? [`nothing comes from ${nodes.silent.slice(0, 5).join(", ")}`] : []),
     ...(nodes.late?.length ? [`flows come late from ${nodes.late.slice(0, 5).join(", ")}`] : []),
@@ -177,7 +177,7 @@ async function withFlows(
 
 /** Asked, and not tried: a list that is refused may also be refused for what is in the query. */
 async function mayListAll(client: Client, signal: AbortSignal): Promise<boolean> {
-  const spec = { resourceAttributes: { verb: "list", resource: "flows", group: FLOWS_API.group } };
+  const spec = { resourceAttributes: { verb: "list", resource: "flows", group: FLOW_LOGS_API.group } };
   const response = await client.raw({
     method: "POST",
     path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
@@ -190,7 +190,7 @@ async function mayListAll(client: Client, signal: AbortSignal): Promise<boolean>
 }
 
 function flowsIn(client: Client, namespace: string | undefined): Flows {
-  const base = `/apis/${FLOWS_API.group}/${FLOWS_API.version}`;
+  const base = `/apis/${FLOW_LOGS_API.group}/${FLOW_LOGS_API.version}`;
   const root = namespace === undefined ? base : `${base}/namespaces/${encodeURIComponent(namespace)}`;
   return {
     async get(resource, query, signal) {
