@@ -56,7 +56,7 @@ export const flowLogsProgram: Program = async (world) => {
       documents: new Documents(registry, version, () => ({ subresources: {}, foreign: [] })),
       ready: {},
     });
-    await world.listen(healthServer({ log, metrics: () => metrics.text() }), config.healthPort, config.healthHost);
+    await world.listen(healthServer({ log }), config.healthPort, config.healthHost);
     log.info({ ...listening }, "taking flows from agents");
     await Promise.all([
       serveAggregated(world, { front, client, port: config.apiPort, name: "flows.vendor.io/v1" }),

@@ -192,6 +192,7 @@ const CASES: Case[] = [
   { line: "delete globalnetworkpolicy" },
 
   { line: "flows disable --dry-run", name: "flows-disable-nothing" },
+  { line: "flows top --by from", name: "flows-top-nothing" },
   { line: "flows enable -y", runs: true },
   { line: "flows disable --dry-run" },
   { line: "status --as nobody", name: "status-forbidden" },

@@ -182,6 +182,14 @@ export const LONG_RUNS = [
     minutes: 20,
   },
   {
+    name: "flow-queries",
+    proves:
+      "100,000 random queries end in an answer or one error; an hour of 20,000 flows takes less than 40 bytes a row",
+    files: ["src/flows/query/query", "src/flows/store/flow-store"],
+    env: { FLOW_QUERIES: "100000", FLOW_KEYS: "20000" },
+    minutes: 5,
+  },
+  {
     name: "fuzz",
     proves: "every listener and parser survives a million hostile inputs in all: no process ends, memory stays flat",
     files: ["test/attacks/fuzz-parsers", "test/attacks/fuzz-listeners"],

@@ -1,5 +1,6 @@
 import { agentMetrics } from "../../agent/agent-metrics.ts";
 import { controllersMetrics } from "../../controllers/controllers-metrics.ts";
+import { flowLogsMetrics } from "../../flows/flow-logs-metrics.ts";
 import type { Metrics } from "../../kit/metrics.ts";
 import { processMetrics } from "../../kit/process-metrics.ts";
 import { operatorMetrics } from "../../operator/operator-metrics.ts";
@@ -38,6 +39,11 @@ export const METRIC_SOURCES: Readonly<Record<string, Source>> = {
     where: "`/metrics` on port 5443, over TLS and with authentication.",
     declare: apiServerMetrics,
   },
+  "vendor-flow-logs": {
+    title: "Flow logs",
+    where: "`/metrics` on port 5443, over TLS and with authentication.",
+    declare: (metrics) => flowLogsMetrics(metrics, { memory: 0 }),
+  },
   process: {
     title: "Every program",
     where:
@@ -54,6 +60,7 @@ const METRIC_LABELS: Readonly<Record<string, readonly string[]>> = {
   vendor_controllers_ipam_released_total: ["kind"],
   vendor_controllers_ipam_suspects: ["kind"],
   vendor_controllers_reconciles_total: ["controller", "result"],
+  vendor_flow_logs_batches_total: ["result"],
   vendor_node_apply_errors_total: ["code"],
   vendor_node_bgp_routes: ["direction"],
   vendor_node_bgp_sessions: ["state"],

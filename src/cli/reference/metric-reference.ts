@@ -3,7 +3,7 @@ import { code, GENERATED, sentence, table } from "./markdown.ts";
 
 export function metricReference(): string {
   return [
-    GENERATED("the metrics that src/agent, src/operator, src/controllers and src/v3api declare"),
+    GENERATED("the metrics that src/agent, src/operator, src/controllers, src/v3api and src/flows declare"),
     "# Metrics reference\n",
     "All programs serve metrics in the text format of Prometheus. A series exists from its first value on. " +
       "PodMonitors, alerts and a dashboard are in `manifests/`: [monitoring](../guide/monitoring.md).\n",
