@@ -15,7 +15,13 @@ import { addressText } from "../../src/dataplane/ebpf/net-bytes.ts";
 import { mapDirectory, otherMapDirectories } from "../../src/dataplane/ebpf/programs/programs.ts";
 import { migrateServices } from "../../src/dataplane/ebpf/services/migrate-services.ts";
 import { pinnedGeneration } from "../../src/dataplane/switchover/node-mode.ts";
-import { backendLayout, conntrackEntryLayout, fiveTupleLayout, frontendLayout, TOLD } from "../../src/gen/bpf/layout.gen.ts";
+import {
+  backendLayout,
+  conntrackEntryLayout,
+  fiveTupleLayout,
+  frontendLayout,
+  TOLD,
+} from "../../src/gen/bpf/layout.gen.ts";
 import type { BpfMap, BpfPort } from "../../src/kernel/bpf/bpf-port.ts";
 import { fakeKernel } from "../../src/kernel/fake/fake-kernel.ts";
 import { silentLog } from "../../src/kit/log.ts";

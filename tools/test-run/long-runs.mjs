@@ -190,6 +190,14 @@ export const LONG_RUNS = [
     minutes: 5,
   },
   {
+    name: "flow-kills",
+    proves:
+      "flow logs of real nodes say what was sent, to the packet, while agents and vendor-flow-logs are killed 20 times",
+    files: ["test/netns/flow-logs"],
+    env: { FLOW_KILLS: "20" },
+    minutes: 8,
+  },
+  {
     name: "fuzz",
     proves: "every listener and parser survives a million hostile inputs in all: no process ends, memory stays flat",
     files: ["test/attacks/fuzz-parsers", "test/attacks/fuzz-listeners"],
