@@ -244,21 +244,21 @@ describe("a program of ours in a pod of the embedded cluster", () => {
     }
   });
 
-  it("answers honestly where flow logs will be", async () => {
+  it("answers honestly where the flow UI will be", async () => {
     const readinessProbe = { httpGet: { path: "/readyz", port: 8080 } };
-    await deploy("flow-logs", { command: ["vendor", "flow-logs"], ports: [{ containerPort: 7443 }], readinessProbe });
+    await deploy("flow-ui", { command: ["vendor", "flow-ui"], ports: [{ containerPort: 8081 }], readinessProbe });
     await cluster.client.create(SERVICES, {
       apiVersion: "v1",
       kind: "Service",
-      metadata: { name: "flow-logs", namespace: "apps" },
-      spec: { selector: { app: "flow-logs" }, ports: [{ port: 7443 }] },
+      metadata: { name: "flow-ui", namespace: "apps" },
+      spec: { selector: { app: "flow-ui" }, ports: [{ port: 8081 }] },
     });
-    await podWhen("flow-logs", (one) => main(one)?.ready === true);
-    const { host, port } = cluster.programs.resolveService("apps", "flow-logs", 7443)!;
-    const answer = await fetch(`http://${host}:${port}/flows`);
+    await podWhen("flow-ui", (one) => main(one)?.ready === true);
+    const { host, port } = cluster.programs.resolveService("apps", "flow-ui", 8081)!;
+    const answer = await fetch(`http://${host}:${port}/`);
     expect([answer.status, ((await answer.json()) as { message: string }).message]).toEqual([
       501,
-      "flow logs are not part of this release",
+      "the flow UI is not part of this release",
     ]);
   });
 });

@@ -63,8 +63,11 @@ export async function untilQuiet(client: Client): Promise<Contents> {
 
 const QUIET_MS = 300;
 
+/** Programs report in their status twice a minute how they do. */
+const REPORTED_IN = new Set(["Node", "FlowLogs"]);
+
 /** What a cluster is at, to the last write. */
 export function versionsOf(contents: Contents): string {
-  const all = [...contents].filter(([, { kind }]) => kind !== "Node");
+  const all = [...contents].filter(([, { kind }]) => !REPORTED_IN.has(kind));
   return all.map(([name, { metadata }]) => `${name} ${metadata.resourceVersion}`).join("\n");
 }
