@@ -73,7 +73,6 @@ describe.skipIf(whyNoRealNodes).each(["Nftables", "BPF"] as const)(
         seen: [`from:/${dataplane === "BPF" ? "public" : "*"} to:shop/b-one reporter:destination`],
       },
     ];
-    const cases = ways.flatMap((way) => FAMILIES.map((family) => ({ ...way, family })));
 
     const totals = async (query: string): Promise<Counts> => {
       const response = await cluster.client.raw({
@@ -129,29 +128,37 @@ describe.skipIf(whyNoRealNodes).each(["Nftables", "BPF"] as const)(
       await cluster?.close();
     });
 
-    it.each(cases)("are what was sent $name, IPv$family", async ({ from, to, seen, family }) => {
-      const { netns } = places.get(from)!;
-      const { host, port } = to(family);
-      // Neighbours and Services have to be there: the first packets are not among those that are compared.
-      await expect.poll(() => converse(netns, host, port), EVERY).toBe(true);
-      await expect.poll(async () => (await totals(`${seen[0]} proto:tcp`)).started, EVERY).toBeGreaterThan(0);
-      const before = await settled(seen);
+    it.each(FAMILIES)("are what was sent on every way by IPv%s", async (family) => {
+      const queries = ways.flatMap(({ seen }) => seen);
+      for (const { name, from, to, seen } of ways) {
+        const { host, port } = to(family);
+        // Neighbours and Services have to be there: the first packets are not among those that are compared.
+        await expect.poll(() => converse(places.get(from)!.netns, host, port), { ...EVERY, message: name }).toBe(true);
+        const started = async () => (await totals(`${seen[0]} proto:tcp`)).started;
+        await expect.poll(started, { ...EVERY, message: seen[0]! }).toBeGreaterThan(0);
+      }
+      const before = await settled(queries);
 
-      await sendDatagrams(netns, host, port);
-      for (let index = 0; index < CONNECTIONS.count; index++) expect(await converse(netns, host, port)).toBe(true);
+      for (const { from, to } of ways) {
+        const { netns } = places.get(from)!;
+        const { host, port } = to(family);
+        await sendDatagrams(netns, host, port);
+        for (let index = 0; index < CONNECTIONS.count; index++) expect(await converse(netns, host, port)).toBe(true);
+      }
 
       const { count, length } = DATAGRAMS;
       const udp = { packets: count, bytes: count * (length + UDP_HEADER + IP_HEADER[family]), started: 1 };
       const payload = CONNECTIONS.count * CONNECTIONS.writes * CONNECTIONS.length;
       const tcp = { started: CONNECTIONS.count, ended: CONNECTIONS.count, payload };
-      for (const [index, query] of seen.entries()) {
-        const counted = async () => {
-          const now = await countsOf(query);
-          const { packets, bytes, started } = less(now.udp, before[index]!.udp);
-          return { udp: { packets, bytes, started }, tcp: withoutHeaders(less(now.tcp, before[index]!.tcp), family) };
-        };
-        await expect.poll(counted, { ...EVERY, message: query }).toEqual({ udp, tcp });
-      }
+      const counted = async () => {
+        const now = await Promise.all(queries.map(countsOf));
+        return now.map((found, index) => {
+          const { packets, bytes, started } = less(found.udp, before[index]!.udp);
+          const tcp = withoutHeaders(less(found.tcp, before[index]!.tcp), family);
+          return { query: queries[index], udp: { packets, bytes, started }, tcp };
+        });
+      };
+      await expect.poll(counted, EVERY).toEqual(queries.map((query) => ({ query, udp, tcp })));
     });
   },
 );
@@ -196,8 +203,7 @@ async function takeTcp(netns: Netns): Promise<Server> {
 async function takeUdp(netns: Netns): Promise<UdpSocket> {
   const fd = kernel.netns.bind(netns, { kind: "datagram", address: "::", port: PORT });
   const socket = createSocket("udp6");
-  socket.bind({ fd });
-  await once(socket, "listening");
+  await new Promise<void>((resolve) => socket.bind({ fd }, () => resolve()));
   return socket;
 }
 
@@ -222,8 +228,7 @@ async function sendDatagrams(netns: Netns, host: string, port: number): Promise<
   const any = host.includes(":") ? "::" : "0.0.0.0";
   const fd = kernel.netns.bind(netns, { kind: "datagram", address: any, port: 0 });
   const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
-  socket.bind({ fd });
-  await once(socket, "listening");
+  await new Promise<void>((resolve) => socket.bind({ fd }, () => resolve()));
   for (let index = 0; index < DATAGRAMS.count; index++) {
     await new Promise<void>((resolve, reject) => {
       socket.send(Buffer.alloc(DATAGRAMS.length), port, host, (error) => (error ? reject(error) : resolve()));

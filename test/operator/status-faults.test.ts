@@ -38,7 +38,7 @@ import { allStatuses } from "../support/operator-status.ts";
 interface Fault {
   what: string;
   /** The VendorStatus that must report it; undefined where no operator can, and only `vendorctl status` looks. */
-  part?: "network" | "ippools" | "apiserver" | "service-proxy" | "flow-logs";
+  part?: "network" | "ippools" | "apiserver" | "service-proxy" | "flow-logs" | "flow-ui";
   /** Reason of its condition; without `part`, vendorctl's own component. */
   reason: string;
   /** The cause, in words of the message. */
@@ -86,6 +86,11 @@ const created = (object: KubeObject): Pick<Fault, "inject" | "remove"> => ({
 
 const applied = async (lab: FaultLab, object: KubeObject) =>
   client(lab).apply(await client(lab).resourceFor(object), object, { fieldManager: "kubectl", force: true });
+
+const flowResource = (kind: string): KubeObject => ({
+  ...{ apiVersion: "operator.vendor.io/v1", kind, metadata: { name: "default" }, spec: {} },
+});
+const [FLOW_LOGS, FLOW_UI] = [flowResource("FlowLogs"), flowResource("FlowUI")];
 
 const FLANNEL: KubeObject = {
   apiVersion: "apps/v1",
@@ -594,17 +599,26 @@ const FAULTS: readonly Fault[] = [
     ),
   },
   {
-    what: "a component only answers 501",
+    what: "no node sends flows: all are simulated",
     part: "flow-logs",
-    reason: "NotInThisRelease",
-    says: /not in this release: the program answers 501, so flows are not collected\. Fix: vendorctl flows disable/,
+    reason: "FlowNodesSilent",
+    says: /No node sends flows: all nodes are simulated, and no packet moves\./,
     partial: true,
-    ...created({
-      apiVersion: "operator.vendor.io/v1",
-      kind: "FlowLogs",
-      metadata: { name: "default" },
-      spec: {},
-    }),
+    ...created(FLOW_LOGS),
+  },
+  {
+    what: "a component only answers 501",
+    part: "flow-ui",
+    reason: "NotInThisRelease",
+    says: /not in this release: the program answers 501, so no page is served\. Fix: vendorctl flows disable/,
+    partial: true,
+    inject: async (lab) => {
+      for (const object of [FLOW_LOGS, FLOW_UI]) await applied(lab, object);
+    },
+    remove: async (lab) => {
+      for (const object of [FLOW_UI, FLOW_LOGS])
+        await client(lab).delete(await client(lab).resourceFor(object), object.metadata);
+    },
   },
   {
     what: "API down: vendorctl is not answered",
