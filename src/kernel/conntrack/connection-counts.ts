@@ -15,7 +15,18 @@ const SO_RCVBUF_FORCE = 33;
 /** An event takes a kilobyte of it: this is what arrives in two seconds of 30,000 connections each. */
 const EVENT_BYTES = 64 << 20;
 const TYPE_MASK = 0x3fff;
-const ATTR = { original: 1, reply: 2, mark: 8, countersOriginal: 9, countersReply: 10, id: 12, timestamp: 20 } as const;
+const ATTR = {
+  original: 1,
+  reply: 2,
+  protocol: 4,
+  mark: 8,
+  countersOriginal: 9,
+  countersReply: 10,
+  id: 12,
+  timestamp: 20,
+} as const;
+/** Of TCP: the last acknowledgement was seen, or a reset. The entry stays for a while. */
+const TCP_STATES_CLOSED = new Set([7, 8]);
 const ICMP = 1;
 const ICMP6 = 58;
 const ADDRESS = 16;
@@ -39,6 +50,8 @@ export class CountedConnection {
   destinationPort = 0;
   askedPort = 0;
   mark = 0;
+  /** TCP said goodbye; no more than late packets comes. */
+  closed = false;
   packets = 0;
   bytes = 0;
   replyPackets = 0;
@@ -98,6 +111,7 @@ export class ConnectionReader {
 function readConnection(bytes: Buffer, from: number, end: number, into: CountedConnection): boolean {
   const family = bytes[from]!;
   into.mark = 0;
+  into.closed = false;
   into.packets = into.bytes = into.replyPackets = into.replyBytes = 0;
   let [hasOriginal, hasReply] = [false, false];
   into.hash = HASH_BASIS;
@@ -112,6 +126,9 @@ function readConnection(bytes: Buffer, from: number, end: number, into: CountedC
         break;
       case ATTR.reply:
         hasReply = readTuple(bytes, at + 4, last, family, into, "reply");
+        break;
+      case ATTR.protocol:
+        into.closed = TCP_STATES_CLOSED.has(tcpState(bytes, at + 4, last));
         break;
       case ATTR.mark:
         into.mark = bytes.readUInt32BE(at + 4);
@@ -135,6 +152,13 @@ function readConnection(bytes: Buffer, from: number, end: number, into: CountedC
     at += (length + 3) & ~3;
   }
   return hasOriginal && hasReply;
+}
+
+/** 0: it is not TCP. The state is the first attribute of those of TCP. */
+function tcpState(bytes: Buffer, from: number, end: number): number {
+  const [protocol, state] = [from, from + 4];
+  if (state + 5 > end || (bytes.readUInt16LE(protocol + 2) & TYPE_MASK) !== 1) return 0;
+  return (bytes.readUInt16LE(state + 2) & TYPE_MASK) === 1 ? bytes[state + 4]! : 0;
 }
 
 const HASH_BASIS = 0x811c9dc5;

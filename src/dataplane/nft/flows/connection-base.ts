@@ -5,8 +5,8 @@ const REMOVED = 1;
 /** Of `seen`; smaller numbers say that there is no connection. */
 const FIRST_SWEEP = 2;
 const SMALLEST = 1_024;
-/** Packets, bytes, packets of replies, bytes of replies, and whether policy had ended it. */
-export const COUNTS = 5;
+/** Packets, bytes, packets of replies, bytes of replies, whether policy had ended it, and whether its end was counted. */
+export const COUNTS = 6;
 
 export class ConnectionBase {
   /** Of connections. */

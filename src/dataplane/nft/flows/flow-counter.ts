@@ -195,24 +195,21 @@ export class FlowCounter {
     }
     const row = this.add(slot, connection);
     this.keep(slot >= 0 ? slot : this.base.add(id, hash, this.sweep), connection);
-    if (row >= 0) this.counts[row * ROW_COUNTS + ROW.live]! += 1;
+    if (row >= 0 && !connection.closed) this.counts[row * ROW_COUNTS + ROW.live]! += 1;
   }
 
   private onEnded(connection: CountedConnection): void {
     const { id, hash } = connection;
     const slot = this.base.find(id, hash);
     if (slot < 0 && !this.isOurs(connection)) return;
-    if (!this.request.onlyBase) {
-      const row = this.add(slot, connection, true);
-      this.counts[row * ROW_COUNTS + ROW.ended]! += 1;
-    }
+    if (!this.request.onlyBase) this.add(slot, connection, true);
     if (slot >= 0) this.base.remove(slot);
     if (this.sweeping && this.endedNow.find(id, hash) < 0) this.endedNow.add(id, hash, 0);
   }
 
   /** What is new of a connection. Gives its row; -1 where there was nothing to add, and none has its key. */
-  private add(slot: number, connection: CountedConnection, always = false): number {
-    const { packets, bytes, replyPackets, replyBytes, mark } = connection;
+  private add(slot: number, connection: CountedConnection, isGone = false): number {
+    const { packets, bytes, replyPackets, replyBytes, mark, closed } = connection;
     const { counts } = this.base;
     const at = slot * COUNTS;
     // Fewer than before: another connection with the number of one whose end was not reported.
@@ -229,8 +226,10 @@ export class FlowCounter {
     const hadEnded = isSame ? counts[at + 4] === 1 : isExported;
     const isEnded = (mark & CONNECTION_MARK.denied) !== 0 && hadEnded;
     const key = this.keyOf(connection, isEnded ? ROW_KINDS.ended : ROW_KINDS.allowed);
+    const wasEnded = slot >= 0 && counts[at + 5] === 1;
+    const ends = (closed || isGone) && !(isSame && wasEnded);
     // An idle connection makes no row, but is live in the one its others made.
-    if (more === 0 && isSame && !always) return this.rows.find(key);
+    if (more === 0 && isSame && !ends) return this.rows.find(key);
     const row = this.rowOf(key);
     const into = row * ROW_COUNTS;
     this.counts[into + ROW.packets]! += packets - before(0);
@@ -240,11 +239,13 @@ export class FlowCounter {
     if (more > 0) this.counts[into + ROW.lastSeen] = Date.now();
     // One that the other data plane exported began long ago: the upper half of its mark says which export it came with.
     if (!isSame && !isExported) this.counts[into + ROW.started]! += 1;
-    if (!isSame && slot >= 0) this.counts[into + ROW.ended]! += 1;
+    if (!isSame && slot >= 0 && !wasEnded) this.counts[into + ROW.ended]! += 1;
+    if (ends) this.counts[into + ROW.ended]! += 1;
     return row;
   }
 
-  private keep(slot: number, { packets, bytes, replyPackets, replyBytes, mark }: CountedConnection): void {
+  private keep(slot: number, connection: CountedConnection): void {
+    const { packets, bytes, replyPackets, replyBytes, mark, closed } = connection;
     const { counts } = this.base;
     const at = slot * COUNTS;
     counts[at] = packets;
@@ -252,6 +253,7 @@ export class FlowCounter {
     counts[at + 2] = replyPackets;
     counts[at + 3] = replyBytes;
     counts[at + 4] = (mark & CONNECTION_MARK.denied) === 0 ? 0 : 1;
+    counts[at + 5] = closed ? 1 : 0;
   }
 
   private keyOf(connection: CountedConnection, kind: number): Uint8Array {
