@@ -20,9 +20,8 @@ export function askedFlows(params: URLSearchParams): AskedFlows {
   const labels = labelTerms(params.get("labelSelector") ?? "");
   // Read alone first, so that a position in a message is one in what was given.
   const alone = given.trim() === "" ? undefined : parseQuery(given);
-  const all = [...(alone ? [`(${given})`] : []), ...terms, ...labels];
-  const query =
-    all.length > 1 || !alone ? (all.length > 0 ? withTimes(parseQuery(all.join(" ")), alone) : undefined) : alone;
+  const selected = [...terms, ...labels].join(" ");
+  const query = selected === "" ? alone : bothOf(parseQuery(selected), alone);
   return { query, id, since: timeIn(params, "since"), until: timeIn(params, "until") };
 }
 
@@ -51,9 +50,11 @@ export function numberIn(params: URLSearchParams, name: string): number | undefi
   return number === 0 ? undefined : number;
 }
 
-/** In parentheses a query has no times. */
-function withTimes(query: FlowQuery, { since, until }: Partial<FlowQuery> = {}): FlowQuery {
-  return { ...query, ...(since ? { since } : {}), ...(until ? { until } : {}) };
+/** Of what was selected and what was asked; a time in the query is the narrower wish, and wins. */
+function bothOf(selected: FlowQuery, asked: FlowQuery | undefined): FlowQuery {
+  if (!asked) return selected;
+  const condition = { is: "all", of: [selected.condition, asked.condition] } as const;
+  return { ...selected, ...asked, text: `${selected.text} (${asked.text})`, condition };
 }
 
 function selectorTerms(selector: string): { terms: string[]; id: string | undefined } {

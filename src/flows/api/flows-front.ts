@@ -21,6 +21,7 @@ import { CodedError } from "../../kit/errors.ts";
 import { type HealthChecks, runHealthChecks } from "../../kit/health-server.ts";
 import { METRICS_CONTENT_TYPE, type Metrics } from "../../kit/metrics.ts";
 import type { FlowPace } from "../ingest/flow-pace.ts";
+import { errors } from "../store/errors.ts";
 import type { FlowList, FlowStore } from "../store/flow-store.ts";
 import type { FlowEvent } from "../store/flow-watch.ts";
 import type { KnownRule } from "../store/rankings.ts";
@@ -32,6 +33,8 @@ import { askedFlows, choiceIn, numberIn, sortIn } from "./flow-request.ts";
 const HEALTH = /^\/(livez|readyz|healthz)(?:\/(.+))?$/;
 const POINTS = 60;
 const LONGEST_WATCH_S = 3_600;
+/** Of one user at a time: whoever may see one namespace must not take the watches of all others. */
+const MOST_WATCHES = 20;
 const MEASURES = ["flows", "connections", "packets", "bytes"] as const;
 
 export interface FlowsFrontParts {
@@ -61,6 +64,8 @@ interface Asked {
  */
 export class FlowsFront implements Handler {
   readonly #parts: FlowsFrontParts;
+  /** How many watches are open, by user. */
+  readonly #watches = new Map<string, number>();
 
   constructor(parts: FlowsFrontParts) {
     this.#parts = parts;
@@ -137,8 +142,13 @@ export class FlowsFront implements Handler {
 
   #watch({ info, params, incoming, visible }: Asked): Reply {
     const { store, pace, stopping } = this.#parts;
-    const { id, since, until, query } = askedFlows(params);
+    const { id: selected, since, until, query } = askedFlows(params);
+    // Who may watch one flow may have a right to that one alone.
+    const id = info.name || selected;
     if (since !== undefined || until !== undefined) throw badRequest("a watch has no since and no until");
+    const { name: user } = incoming.user;
+    const open = this.#watches.get(user) ?? 0;
+    if (open >= MOST_WATCHES) throw errors.FLOW_WATCHES_FULL(open);
     const left = new AbortController();
     const seconds = numberIn(params, "timeoutSeconds") ?? LONGEST_WATCH_S;
     const timer = setTimeout(() => left.abort(), Math.min(seconds, LONGEST_WATCH_S) * 1_000).unref();
@@ -154,15 +164,23 @@ export class FlowsFront implements Handler {
     const stream = (sink: Sink) => {
       // While somebody watches, agents are asked to say at once what they count.
       const calm = pace.watch();
+      this.#countWatch(user, 1);
       sink.signal.addEventListener("abort", () => left.abort(), { once: true });
       void follow(events, lineOf, sink).finally(() => {
         calm();
+        this.#countWatch(user, -1);
         clearTimeout(timer);
         left.abort();
         sink.end();
       });
     };
     return { status: 200, headers: { "content-type": "application/json" }, stream };
+  }
+
+  #countWatch(user: string, more: 1 | -1): void {
+    const open = (this.#watches.get(user) ?? 0) + more;
+    if (open > 0) this.#watches.set(user, open);
+    else this.#watches.delete(user);
   }
 
   #hints({ params, visible }: Asked): Reply {

@@ -32,7 +32,7 @@ export const errors = defineErrors({
     exitCode: USAGE,
   },
   FLOW_WATCHES_FULL: {
-    means: "There are as many watches of flows as the server serves at a time.",
+    means: "There are as many watches of flows as the server serves at a time, in all or to one user.",
     example: [100],
     say: (most: number) => `${most} watches are open, and more are not served`,
     fix: () => "end one, or try again later",

@@ -479,6 +479,20 @@ it("names nodes that are silent, late, or have another clock", () => {
   time.at += 2 * BUCKET;
   expect(store.list({}).nodes).toEqual({ silent: ["late", "silent"], late: ["late"], skewed: ["ahead", "behind"] });
   expect(store.list({}).flows).toEqual([]);
+  // A reader of a namespace is told the names of nodes that its own flows have.
+  const visible = (namespace: string) => namespace === "shop";
+  store.add(
+    flowBatch([flowRow({ node: "ahead", reporter: "Source" })], {
+      node: "ahead",
+      interval: 5,
+      until: time.at + 60_000,
+    }),
+  );
+  expect(store.list({ visible }).nodes).toEqual({ silent: [], late: [], skewed: ["ahead"], unnamed: 3 });
+  expect(store.timeline({ visible, points: 1, query: parseQuery("port:1") }).nodes).toMatchObject({
+    skewed: [],
+    unnamed: 4,
+  });
   time.at += 2 * HOUR;
   expect(store.list({}).nodes.silent).toEqual([]);
 });

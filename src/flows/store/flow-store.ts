@@ -42,7 +42,10 @@ export interface FlowCoverage {
   /** From when on flows are known at all. */
   historyFrom: number;
   shed: FlowsShed;
-  nodes: NodeTrouble;
+  nodes: NodeTrouble & {
+    /** Of a reader who does not see everything: how many more there are, of which it sees no flow. */
+    unnamed?: number;
+  };
 }
 
 /** What was merged for lack of memory: sums are exact, ports, addresses or names of some flows are not there. */
@@ -238,7 +241,7 @@ export class FlowStore {
     return select(this.#history, asked, now);
   }
 
-  #coverage({ buckets, range }: Selection, visible: Visible): FlowCoverage {
+  #coverage({ buckets, range, selected }: Selection, visible: Visible): FlowCoverage {
     const now = this.#clock.now();
     const { bucketMs, historyMs } = this.#limits;
     const historyFrom = this.#history.from ?? now;
@@ -257,7 +260,7 @@ export class FlowStore {
           unattributed: buckets.reduce((sum, { unattributed }) => sum + unattributed, 0),
         }),
       },
-      nodes: this.#nodes.trouble(now, historyMs),
+      nodes: visible ? namedIn(selected, this.#nodes.trouble(now, historyMs)) : this.#nodes.trouble(now, historyMs),
     };
   }
 
@@ -285,6 +288,17 @@ export class FlowStore {
       signal.addEventListener("abort", stop, { once: true });
     });
   }
+}
+
+/** Names of nodes belong to the whole cluster: a reader of namespaces is told those that its own flows have. */
+function namedIn(selected: readonly Selected[], trouble: NodeTrouble): FlowCoverage["nodes"] {
+  const known = new Set(selected.map(({ key }) => key.node));
+  const named = (nodes: readonly string[]) => nodes.filter((node) => known.has(node));
+  const all = new Set(Object.values(trouble).flat() as string[]);
+  return {
+    ...{ silent: named(trouble.silent), late: named(trouble.late), skewed: named(trouble.skewed) },
+    unnamed: [...all].filter((node) => !known.has(node)).length,
+  };
 }
 
 /** One number that is none would be in all sums from then on. */

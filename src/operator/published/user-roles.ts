@@ -1,4 +1,4 @@
-import type { Names, Noun } from "../../api/names.ts";
+import { FLOW_LOGS_API, type Names, type Noun } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { clusterRole, groupBinding, READ, type Rule, rule } from "../render/rbac.ts";
 
@@ -40,6 +40,9 @@ function viewRules(names: Names): Rule[] {
       (["installation", "apiServer", "flowLogs", "flowUI", "status"] as const).map((noun) => names.kinds[noun].plural),
       READ,
     ),
+    rule(FLOW_LOGS_API.group, ["flows"], READ),
+    // Made of the same flows. Servers of aggregated APIs are asked only after the main one, which knows each by its own name.
+    rule(FLOW_LOGS_API.group, ["hints", "statistics", "timeline", "top"], ["list"]),
   ];
 }
 

@@ -12,7 +12,7 @@ export const errors = defineErrors({
     means: "The user may not list flows where they were asked for.",
     example: ['User "ana" cannot list resource "flows" in API group "flows.vendor.io" in the namespace "pay"'],
     say: (why: string) => why,
-    fix: () => "use -n with a namespace of yours, or ask for the verb list on flows in the group flows.vendor.io",
+    fix: () => "use -n with a namespace of yours, or ask for what the role view has of the group flows.vendor.io",
   },
   FLOWS_REFUSED: {
     means: "vendor-flow-logs refused what was asked for.",

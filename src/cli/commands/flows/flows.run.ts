@@ -83,7 +83,7 @@ interface ListMetadata {
   continue?: string;
   remainingItemCount?: number;
   shed?: { ports?: boolean; addresses?: boolean; names?: boolean; merged?: number; unattributed?: number };
-  nodes?: { silent?: string[]; late?: string[]; skewed?: string[] };
+  nodes?: { silent?: string[]; late?: string[]; skewed?: string[]; unnamed?: number };
 }
 
 async function listPages(
@@ -147,6 +147,7 @@ function sayWhatIsMissing(session: Session, { shed = {}, nodes = {} }: ListMetad
     ...(nodes.silent?.length ? [`nothing comes from ${nodes.silent.slice(0, 5).join(", ")}`] : []),
     ...(nodes.late?.length ? [`flows come late from ${nodes.late.slice(0, 5).join(", ")}`] : []),
     ...(nodes.skewed?.length ? [`the clock differs on ${nodes.skewed.slice(0, 5).join(", ")}`] : []),
+    ...(nodes.unnamed ? [`${nodes.unnamed} nodes that you may not see are silent, late, or have another clock`] : []),
   ];
   for (const note of notes) session.err(`note: ${note}\n`);
 }
