@@ -133,6 +133,19 @@ describe("flows on their way from a node", () => {
     await stop();
   });
 
+  it("go on behind those of a life of the node whose clock was ahead", async () => {
+    const counted = new Counted();
+    const kept = new Kept();
+    const ahead = Math.floor(Date.now() / 1_000) + 1_000_000;
+    kept.last = ahead;
+    const { port, stop } = await startServer(kept);
+    startAgent(counted, port);
+    await expect.poll(() => counted.current ?? 0).toBeGreaterThan(ahead);
+    counted.count(50);
+    await expect.poll(() => kept.total()).toBe(50);
+    await stop();
+  });
+
   it("wait on the node while a server does not keep them, and are not sent as others", async () => {
     const counted = new Counted();
     const kept = new Kept();

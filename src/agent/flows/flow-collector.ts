@@ -161,6 +161,8 @@ class NodeFlowCollector {
     this.#connect(target);
     // Before its first word it is not known whether the server has forgotten what it had.
     if (!this.#pace) return;
+    // Of a life whose clock was ahead, and of which nothing is left here: what has a lower number would count as a repeat.
+    this.#interval = Math.max(this.#interval, this.#pace.last ?? 0);
     await this.#refill(this.#pace);
     await this.#sendLeft();
     await this.#sendCounted(this.#counting);

@@ -16,12 +16,19 @@ export const FLOW_LOGS_PORT = 7443;
 export const BATCHES_PATH = "/v1/batches";
 export const PACE_PATH = "/v1/pace";
 /** A batch larger than this is refused; an agent has no more sums than fit. */
-export const BATCH_LIMIT = 64 * 1024 * 1024;
+export const BATCH_LIMIT = 32 * 1024 * 1024;
+/** The tables of sums in a kernel have fewer entries. */
+const ROWS_LIMIT = 200_000;
+/** Lists and objects in the text of a batch: in memory the smallest take twenty times as much. */
+const SHAPES_LIMIT = 1_000_000;
 const LAYOUT = 1;
 /** Of any text in a batch: names of Kubernetes are shorter. */
 const TEXT_LIMIT = 512;
 const LABELS_LIMIT = 128;
 const POLICIES_LIMIT = 128;
+/** Of one flow in one interval, which may be as long as this server was away: far from where sums of them are rounded. */
+const COUNT_LIMIT = 2 ** 50;
+const NODE_NAME = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
 
 /** A line of the answer at PACE_PATH: one at the beginning, and one at each change. */
 export interface Pace {
@@ -44,6 +51,7 @@ const VERDICTS = ["Allow", "Deny"] as const;
 const DATAPLANES = ["Nftables", "BPF"] as const;
 
 type Numbers = readonly [number, number, number, number, number, number, number];
+const ROW_LENGTH = 19;
 type WireRow = [
   from: number,
   to: number,
@@ -133,6 +141,7 @@ export class WireError extends Error {}
 
 /** Every value is looked at: a batch comes from a node, and a node may be another's. */
 export function readBatch(text: string): FlowBatch & { sent: number } {
+  if (hasMore(text, ["[", "{"], SHAPES_LIMIT)) throw new WireError("the batch has too many lists and objects");
   let wire: WireBatch;
   try {
     wire = JSON.parse(text) as WireBatch;
@@ -141,40 +150,40 @@ export function readBatch(text: string): FlowBatch & { sent: number } {
   }
   if (typeof wire !== "object" || wire === null) throw new WireError("the batch is not an object");
   if (wire.layout !== LAYOUT)
-    throw new WireError(`the batch has layout ${String(wire.layout)}, and this server reads ${LAYOUT}`);
-  const dataplane = pick(DATAPLANES, wire.dataplane, "dataplane");
-  const node = textOf(wire.node, "node");
+    throw new WireError(`the batch has ${shown(wire.layout)} as its layout, and this server reads ${LAYOUT}`);
+  const dataplane = at(DATAPLANES, wire.dataplane, "dataplane");
+  const node = nodeOf(wire.node);
   const ends = listOf(wire.ends, "ends").map(endOf);
   const services = listOf(wire.services, "services").map(serviceOf);
   const ways = listOf(wire.ways, "ways").map((way) => listOf(way, "ways", POLICIES_LIMIT).map(hitOf));
-  const keys = new Map<string, FlowKey>();
-  const rows = listOf(wire.rows, "rows").map((given): FlowRow => {
+  const rows = listOf(wire.rows, "rows", ROWS_LIMIT).map((given): FlowRow => {
     const row = listOf(given, "row") as unknown as WireRow;
-    const [from, to, service, port, protocol, verdict, reason, way, reporter, sources, destinations, more] = row;
-    const name = row.slice(0, 9).join();
-    let key = keys.get(name);
-    if (!key) {
-      key = {
-        from: at(ends, from, "from"),
-        to: at(ends, to, "to"),
-        ...(service === -1 ? {} : { service: at(services, service, "service") }),
-        port: numberOf(port, "port", 65_535),
-        protocol: textOf(protocol, "protocol"),
-        verdict: pick(VERDICTS, verdict, "verdict"),
-        ...(reason === "" ? {} : { reason: textOf(reason, "reason") }),
-        policies: at(ways, way, "policies"),
-        reporter: pick(FLOW_REPORTERS, reporter, "reporter"),
-        ...{ node, dataplane },
-      };
-      keys.set(name, key);
-    }
-    const [packets, bytes, replyPackets, replyBytes, started, ended, live] = row
-      .slice(12)
-      .map((value) => numberOf(value, "counts")) as unknown as Numbers;
-    if (live === undefined) throw new WireError("a row has too few counts");
+    if (row.length !== ROW_LENGTH) throw new WireError(`a row has ${row.length} values, and not ${ROW_LENGTH}`);
+    const key: FlowKey = {
+      from: at(ends, row[0], "from"),
+      to: at(ends, row[1], "to"),
+      ...(row[2] === -1 ? undefined : { service: at(services, row[2], "service") }),
+      port: numberOf(row[3], "port", 65_535),
+      protocol: textOf(row[4], "protocol"),
+      verdict: at(VERDICTS, row[5], "verdict"),
+      ...(row[6] === "" ? undefined : { reason: textOf(row[6], "reason") }),
+      policies: at(ways, row[7], "policies"),
+      reporter: at(FLOW_REPORTERS, row[8], "reporter"),
+      node,
+      dataplane,
+    };
     return {
-      ...{ key, packets, bytes, replyPackets, replyBytes, started, ended, live },
-      ...{ sourceAddresses: addressesOf(sources), destinationAddresses: addressesOf(destinations), more: more === 1 },
+      key,
+      sourceAddresses: addressesOf(row[9]),
+      destinationAddresses: addressesOf(row[10]),
+      more: row[11] === 1,
+      packets: numberOf(row[12], "packets", COUNT_LIMIT),
+      bytes: numberOf(row[13], "bytes", COUNT_LIMIT),
+      replyPackets: numberOf(row[14], "replyPackets", COUNT_LIMIT),
+      replyBytes: numberOf(row[15], "replyBytes", COUNT_LIMIT),
+      started: numberOf(row[16], "started", COUNT_LIMIT),
+      ended: numberOf(row[17], "ended", COUNT_LIMIT),
+      live: numberOf(row[18], "live", COUNT_LIMIT),
     };
   });
   return {
@@ -258,11 +267,27 @@ function at<T>(list: readonly T[], number: unknown, what: string): T {
   return found;
 }
 
-function pick<T>(list: readonly T[], number: unknown, what: string): T {
-  return at(list, number, what);
+function oneOf<T extends string>(list: readonly T[], given: unknown, what: string): T {
+  if (!list.includes(given as T))
+    throw new WireError(`${what} is ${shown(given)}, which is none of ${list.join(", ")}`);
+  return given as T;
 }
 
-function oneOf<T extends string>(list: readonly T[], given: unknown, what: string): T {
-  if (!list.includes(given as T)) throw new WireError(`${what} is ${JSON.stringify(given)?.slice(0, 40)}`);
-  return given as T;
+/** What was found may be anything, as deep as its sender likes. */
+function shown(given: unknown): string {
+  return typeof given === "string" ? JSON.stringify(given.slice(0, 40)) : typeof given;
+}
+
+/** Whether a node can have this name. It is said to people, and what a kubelet would refuse is no node's. */
+export function nodeOf(given: unknown): string {
+  if (typeof given !== "string" || !NODE_NAME.test(given)) throw new WireError("node is not the name of a node");
+  return given;
+}
+
+function hasMore(text: string, signs: readonly string[], most: number): boolean {
+  let found = 0;
+  for (const sign of signs)
+    for (let place = text.indexOf(sign); place >= 0; place = text.indexOf(sign, place + 1))
+      if (++found > most) return true;
+  return false;
 }

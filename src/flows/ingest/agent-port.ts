@@ -1,8 +1,17 @@
 import { createSecureServer, type Http2SecureServer, type Http2Session, type ServerHttp2Stream } from "node:http2";
 import type { TLSSocket } from "node:tls";
 import type { FlowBatch } from "../../api/protocol/flow.ts";
-import { BATCH_LIMIT, BATCHES_PATH, PACE_PATH, type Pace, readBatch, WireError } from "../../api/protocol/flow-wire.ts";
+import {
+  BATCH_LIMIT,
+  BATCHES_PATH,
+  nodeOf,
+  PACE_PATH,
+  type Pace,
+  readBatch,
+  WireError,
+} from "../../api/protocol/flow-wire.ts";
 import type { Log } from "../../kit/log.ts";
+import { Bodies, BodyRefused } from "./bodies.ts";
 import type { FlowPace } from "./flow-pace.ts";
 
 export interface AgentPortOptions {
@@ -20,24 +29,28 @@ export interface AgentPortOptions {
   log: Log;
 }
 
-/** Batches that are being read and kept at the same time: what one holds in memory is bounded by the limit of a batch. */
+/** Batches that are being kept at the same time. */
 const AT_ONCE = 4;
 const STREAMS = 32;
 const SLOW_MS = 30_000;
+const HANDSHAKE_MS = 10_000;
+/** Agents send a ping more often: from a node that is gone comes no word, not even that it goes. */
+const DEAD_MS = 60_000;
 
 /** Where agents send what they counted: HTTP/2, both sides with certificates of the operator's authority, one answer for each batch. */
 export function agentPort(options: AgentPortOptions): Http2SecureServer & { closeAllConnections(): void } {
   const { tls, agents, pace, log, others } = options;
   const sessions = new Set<Http2Session>();
-  const lanes = lanesOf(AT_ONCE);
+  const taking: Taking = { ...options, lanes: lanesOf(AT_ONCE), bodies: new Bodies(), nodes: new WeakMap() };
   const server = createSecureServer({
     ...{ cert: tls.certificate, key: tls.key, ca: tls.ca, minVersion: "TLSv1.2" },
-    ...{ requestCert: true, rejectUnauthorized: true },
+    ...{ requestCert: true, rejectUnauthorized: true, handshakeTimeout: HANDSHAKE_MS },
     settings: { maxConcurrentStreams: STREAMS, enablePush: false },
   });
   server.on("session", (session) => {
     sessions.add(session);
     session.on("error", () => session.destroy());
+    session.setTimeout(DEAD_MS, () => session.destroy());
     session.once("close", () => sessions.delete(session));
   });
   server.on("stream", (stream, headers) => {
@@ -48,8 +61,8 @@ export function agentPort(options: AgentPortOptions): Http2SecureServer & { clos
     const [path = "", search = ""] = (headers[":path"] ?? "").split("?", 2);
     if (others?.(stream, path, name)) return;
     if (name !== agents) answer(stream, 403, `the certificate is ${name}'s, and flows are sent by ${agents}`);
-    else if (method === "POST" && path === BATCHES_PATH) void lanes(() => takeBatch(stream, options));
-    else if (method === "GET" && path === PACE_PATH) tellPace(stream, new URLSearchParams(search), options);
+    else if (method === "POST" && path === BATCHES_PATH) void takeBatch(stream, taking);
+    else if (method === "GET" && path === PACE_PATH) tellPace(stream, new URLSearchParams(search), taking);
     else answer(stream, 404, `there is nothing at ${path.slice(0, 100)}`);
   });
   // A handshake that fails is the client's affair; what it says may be anything.
@@ -65,27 +78,58 @@ export function agentPort(options: AgentPortOptions): Http2SecureServer & { clos
   });
 }
 
-async function takeBatch(stream: ServerHttp2Stream, { keep, log }: AgentPortOptions): Promise<void> {
+interface Taking extends AgentPortOptions {
+  lanes: ReturnType<typeof lanesOf>;
+  bodies: Bodies;
+  /** Whom each connection speaks for. */
+  nodes: WeakMap<object, string>;
+}
+
+async function takeBatch(stream: ServerHttp2Stream, taking: Taking): Promise<void> {
+  const { keep, bodies, lanes } = taking;
   try {
-    const text = await bodyOf(stream);
-    if (text === undefined) return answer(stream, 413, `a batch has at most ${BATCH_LIMIT} bytes`);
-    const batch = readBatch(text);
-    await keep(batch);
-    answer(stream, 200, JSON.stringify({ interval: batch.interval }));
+    const interval = await bodies.use(stream, BATCH_LIMIT, async (text) => {
+      const batch = readBatch(text);
+      speakFor(stream, batch.node, taking);
+      await lanes(() => keep(batch));
+      return batch.interval;
+    });
+    answer(stream, 200, JSON.stringify({ interval }));
   } catch (error) {
-    if (error instanceof WireError) return answer(stream, 400, error.message);
+    refuse(stream, error, taking);
+  }
+}
+
+function refuse(stream: ServerHttp2Stream, error: unknown, { log }: Taking): void {
+  if (error instanceof WireError) answer(stream, 400, error.message);
+  else if (error instanceof BodyRefused) answer(stream, error.status, error.message);
+  else {
     log.warn({ error }, "a batch was not kept");
     answer(stream, 503, "the batch could not be kept, send it again");
   }
 }
 
+/** All agents have one certificate, so which node sends is known by its word alone; but one connection has one word. */
+function speakFor(stream: ServerHttp2Stream, node: string, { nodes }: Taking): void {
+  const connection = stream.session;
+  const known = connection && nodes.get(connection);
+  if (known !== undefined && known !== node)
+    throw new BodyRefused(403, `this connection speaks for ${known}, not for ${node}`);
+  if (connection) nodes.set(connection, node);
+}
+
 /** Stays open: the agent hears of each change at once. */
-function tellPace(
-  stream: ServerHttp2Stream,
-  query: URLSearchParams,
-  { pace, instance, lastOf }: Pick<AgentPortOptions, "pace" | "instance" | "lastOf">,
-): void {
-  const [node, boot] = [query.get("node") ?? "", query.get("boot") ?? ""];
+function tellPace(stream: ServerHttp2Stream, query: URLSearchParams, taking: Taking): void {
+  const { pace, instance, lastOf } = taking;
+  const boot = query.get("boot") ?? "";
+  let node: string;
+  try {
+    node = nodeOf(query.get("node"));
+    speakFor(stream, node, taking);
+  } catch (error) {
+    refuse(stream, error, taking);
+    return;
+  }
   stream.setTimeout(0);
   stream.respond({ ":status": 200, "content-type": "application/json" });
   const tell = () => {
@@ -98,27 +142,15 @@ function tellPace(
   stream.once("close", end);
 }
 
-/** Undefined: it is too long. The stream is read to its end, so that the client gets the answer. */
-function bodyOf(stream: ServerHttp2Stream): Promise<string | undefined> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    stream.on("data", (chunk: Buffer) => {
-      size += chunk.length;
-      if (size <= BATCH_LIMIT) chunks.push(chunk);
-      else chunks.length = 0;
-    });
-    stream.once("end", () => resolve(size <= BATCH_LIMIT ? Buffer.concat(chunks).toString("utf8") : undefined));
-    stream.once("error", reject);
-    stream.once("close", () => reject(new WireError("the client left")));
-  });
-}
-
 function answer(stream: ServerHttp2Stream, status: number, body: string): void {
-  if (stream.destroyed || stream.headersSent) return;
+  if (stream.destroyed || stream.closed || stream.headersSent) return;
   stream.respond({ ":status": status, "content-type": status === 200 ? "application/json" : "text/plain" });
   stream.end(body);
   stream.resume();
+  if (status === 200) return;
+  // What is refused may be sent on to its end, so that its sender reads why; but not for ever.
+  const late = setTimeout(() => stream.close(), SLOW_MS).unref();
+  stream.once("close", () => clearTimeout(late));
 }
 
 function commonNameOf(stream: ServerHttp2Stream): string {
