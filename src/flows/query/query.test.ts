@@ -1,15 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { FlowKey } from "../../api/protocol/flow.ts";
 import { CodedError } from "../../kit/errors.ts";
-import { flowKey, NOTHING, outside, policyHit, randomFrom, workload } from "../flow.fixture.ts";
+import { flowKey, NOTHING, outside, policyHit, workload } from "../flow.fixture.ts";
 import { compileQuery } from "./compile-query.ts";
 import { completions } from "./completions.ts";
 import { pendingVerdict, QUERY_FIELD_NAMES, type QueriedFlow } from "./fields.ts";
 import { type FlowQueryError, parseQuery } from "./parse-query.ts";
 import { timeOf } from "./query.ts";
-
-const SEED = Number(process.env["FLOW_SEED"] ?? 1);
-const QUERIES = Number(process.env["FLOW_QUERIES"] ?? 20_000);
 
 function flow(key: Partial<FlowKey> = {}, some: Partial<QueriedFlow> = {}): QueriedFlow {
   return {
@@ -223,114 +220,16 @@ describe("completion", () => {
   });
 });
 
-describe("hostile input", () => {
-  it(`of ${QUERIES} random queries none throws anything else, and none is slow`, () => {
-    const random = randomFrom(SEED);
-    const long = flow({
-      from: workload("a".repeat(253), "ab".repeat(126), { [`${"k".repeat(253)}/x`]: "a".repeat(63) }),
-      policies: Array.from({ length: 40 }, (_, rule) => policyHit({ rule, name: "a".repeat(253) })),
-    });
-    let read = 0;
-    let slowest = { ms: 0, query: "" };
-    for (let run = 0; run < QUERIES; run++) {
-      const query = randomQuery(random);
-      let ms = spentOn(query, long);
-      // Processor time of a process has its compiler's and its collector's in it: what is slow is slow twice.
-      if (ms > 50) ms = Math.min(ms, spentOn(query, long));
-      if (ms > slowest.ms) slowest = { ms, query };
-      if (isRead(query)) read++;
-    }
-    expect(slowest.ms, slowest.query).toBeLessThan(50);
-    // Otherwise only errors were tried.
-    expect(read).toBeGreaterThan(QUERIES / 10);
-  });
-
-  it.each([
-    ["globs", `from:${"*a".repeat(2_000)}b`],
-    ["words", "a ".repeat(2_000)],
-    ["globs in words", "*a*a*b ".repeat(580)],
-    ["values", `namespace:${"a*,".repeat(1_300)}a`],
-    ["parentheses", "(".repeat(4_096)],
-    ["labels", `label:${"a=*a*a*a*b,".repeat(360)}a`],
-    ["addresses", `address:${"fd00::/8,".repeat(440)}fe80::1`],
-  ])("%s that would take long to go back in", (_name, query) => {
-    const some = flow({ from: workload("a".repeat(253), "a".repeat(253), { a: "a".repeat(63) }) });
-    spentOn(query, some);
-    expect(spentOn(query, some)).toBeLessThan(50);
-  });
+it.each([
+  ["globs", `from:${"*a".repeat(2_000)}b`],
+  ["words", "a ".repeat(2_000)],
+  ["globs in words", "*a*a*b ".repeat(580)],
+  ["values", `namespace:${"a*,".repeat(1_300)}a`],
+  ["labels", `label:${"a=*a*a*a*b,".repeat(360)}a`],
+  ["addresses", `address:${"fd00::/8,".repeat(440)}fe80::1`],
+])("%s that a pattern with a way back would take for ever are answered", (_name, query) => {
+  const name = "a".repeat(253);
+  const some = flow({ from: workload(name, name, { a: "a".repeat(63) }), to: workload(name, name), policies: [] });
+  expect(typeof matches(query, some)).toBe("boolean");
+  expect(problemOf("(".repeat(4_096)).problem.position).toBe(16);
 });
-
-function spentOn(query: string, some: QueriedFlow): number {
-  const before = process.cpuUsage();
-  try {
-    const compiled = compileQuery(parseQuery(query));
-    compiled.matchesKey(some.key);
-    compiled.matches(some);
-  } catch (error) {
-    if ((error as CodedError).code !== "FLOW_QUERY_BAD") throw error;
-  }
-  completions(query, query.length >> 1);
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1_000;
-}
-
-function isRead(query: string): boolean {
-  try {
-    parseQuery(query);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-const PIECES = [
-  ...QUERY_FIELD_NAMES.map((name) => `${name}:`),
-  ...[
-    "(",
-    ")",
-    "-",
-    ",",
-    '"',
-    " ",
-    " ",
-    " ",
-    " or ",
-    " and ",
-    "*",
-    "=",
-    ">",
-    "<",
-    ">=",
-    "/",
-    "#",
-    "[2]",
-    "\\",
-    ":",
-    "::",
-  ],
-  ...["shop/web", "a", "b*", "tcp", "deny", "8000-8100", "1MB", "1.5GiB", "10.0.0.0/8", "fd00::1", "15m", "app=web"],
-  ...[
-    "2026-01-31T12:00:00Z",
-    "\u0000",
-    "\u202e",
-    "\ud800",
-    "🙂",
-    "__proto__",
-    "constructor",
-    "9".repeat(40),
-    "a".repeat(300),
-  ],
-];
-const VALUES = ["a", "b*", "*", "x,y", '"q r"', "1", "80-90", "tcp", "deny", "10.0.0.0/8", "app=web", "5m"];
-
-function randomQuery(random: () => number): string {
-  const pick = (from: readonly string[]) => from[Math.floor(random() * from.length)] as string;
-  const some = (most: number, one: () => string) => Array.from({ length: Math.ceil(random() * most) }, one);
-  const shape = random();
-  if (shape < 0.4) return some(shape < 0.02 ? 400 : 12, () => pick(PIECES)).join("");
-  if (shape < 0.5) return some(200, () => String.fromCharCode(Math.floor(random() * 0x3000))).join("");
-  return some(shape < 0.52 ? 300 : 8, () => {
-    const term = random() < 0.3 ? pick(["web", "db", "w*"]) : `${pick(QUERY_FIELD_NAMES)}:${pick(VALUES)}`;
-    return random() < 0.2 ? `-${term}` : random() < 0.2 ? `(${term} or web)` : term;
-  }).join(" ");
-}
