@@ -17,6 +17,7 @@ import {
   type Tally,
 } from "./rankings.ts";
 import { type Asked, type SeenFlow, type Selected, type Selection, seenFlow, select, totalOf } from "./selection.ts";
+import { type StoredSum, storedSums } from "./stored-sums.ts";
 import type { Visible } from "./visibility.ts";
 
 /** Fields that hints and rankings list. */
@@ -214,6 +215,17 @@ export class FlowStore {
     const selection = this.#select(asked);
     const coverage = this.#coverage(selection, asked.visible);
     return { ...coverage, points: this.#points(selection, coverage, asked.points) };
+  }
+
+  /** Of all flows in the buckets that begin in a time, as they are stored: for readers who see everything. */
+  sums({ since, until }: { since: number; until: number }): StoredSum[] {
+    this.#history.advance(this.#clock.now());
+    return storedSums(this.#history, { since, until }, this.#limits.bucketMs);
+  }
+
+  /** How long a bucket is, and where the first one begins; in milliseconds. */
+  get buckets(): { lengthMs: number; from: number } {
+    return { lengthMs: this.#limits.bucketMs, from: this.#history.from ?? this.#clock.now() };
   }
 
   #points({ selected, buckets }: Selection, { since, until }: FlowCoverage, most: number): TimelinePoint[] {

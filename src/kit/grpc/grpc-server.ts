@@ -1,10 +1,4 @@
-import {
-  createServer,
-  type Http2Server,
-  type IncomingHttpHeaders,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-} from "node:http2";
+import { constants, createServer, type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import { FrameReader, frame, GRPC_STATUS, GrpcError } from "./grpc-frames.ts";
 import { decode, encode, type Received, type Sent, type Table } from "./protobuf.ts";
 
@@ -13,6 +7,8 @@ export interface AnswerStream<T> {
   /** False: the client does not read as fast as this; `onDrain` is called when it has caught up. */
   send(answer: T): boolean;
   onDrain(listener: () => void): void;
+  /** Resolves when the client has caught up, or the call is over. */
+  drained(): Promise<void>;
   /** Ends the call; without an error, well. */
   end(error?: GrpcError): void;
   /** Aborted when the call is over, whoever ended it. */
@@ -22,8 +18,13 @@ export interface AnswerStream<T> {
 /** One call, by what it does with the bytes of its request. */
 export type GrpcMethod = (request: Buffer, stream: ServerHttp2Stream) => void | Promise<void>;
 
+/** One call with many requests: what it does with each. They are taken one after another. */
+export interface GrpcDuplex {
+  open(stream: ServerHttp2Stream): (requests: readonly Buffer[]) => void | Promise<void>;
+}
+
 /** By `SERVICE/METHOD`. */
-export type GrpcMethods = Readonly<Record<string, GrpcMethod>>;
+export type GrpcMethods = Readonly<Record<string, GrpcMethod | GrpcDuplex>>;
 
 export interface GrpcServer {
   server: Http2Server;
@@ -68,7 +69,7 @@ export function unary<Q extends Table, A extends Table>(
 export function streaming<Q extends Table, A extends Table>(
   request: Q,
   response: A,
-  answer: (request: Received<Q>, answers: AnswerStream<Sent<A>>) => void,
+  answer: (request: Received<Q>, answers: AnswerStream<Sent<A>>) => void | Promise<void>,
 ): GrpcMethod {
   return (content, stream) => {
     const asked = read(request, content);
@@ -77,16 +78,55 @@ export function streaming<Q extends Table, A extends Table>(
     stream.setTimeout(0);
     stream.on("close", () => over.abort());
     respond(stream);
-    answer(asked, {
+    return answer(asked, {
       send: (value) => isOver(stream) || stream.write(frame(encode(response, value))),
       onDrain: (listener) => void stream.on("drain", listener),
+      drained: () => drained(stream),
       end(error) {
-        statuses.set(stream, error);
-        stream.end();
+        if (error) refuseCall(stream, error);
+        else if (!isOver(stream)) stream.end();
       },
       signal: over.signal,
     });
   };
+}
+
+/**
+ * Requests and answers for as long as the client sends, ended by it. `answer` gets what arrived together; each request has one answer. While it works,
+ * or the client does not read, nothing more is taken from the client.
+ */
+export function duplex<Q extends Table, A extends Table>(
+  request: Q,
+  response: A,
+  {
+    idleMs,
+    open,
+  }: { idleMs: number; open(stream: ServerHttp2Stream): (requests: Received<Q>[]) => Sent<A>[] | Promise<Sent<A>[]> },
+): GrpcDuplex {
+  return {
+    open(stream) {
+      const answer = open(stream);
+      stream.setTimeout(idleMs);
+      respond(stream);
+      return async (requests) => {
+        const answers = await answer(requests.map((content) => read(request, content)));
+        if (isOver(stream)) return;
+        const goesOn = stream.write(Buffer.concat(answers.map((value) => frame(encode(response, value)))));
+        if (!goesOn) await drained(stream);
+      };
+    },
+  };
+}
+
+function drained(stream: ServerHttp2Stream): Promise<void> {
+  return new Promise((resolve) => {
+    if (isOver(stream)) return resolve();
+    const done = () => {
+      stream.off("drain", done).off("close", done);
+      resolve();
+    };
+    stream.on("drain", done).on("close", done);
+  });
 }
 
 /** With what a call that has begun to answer ends; well, where nothing is said. */
@@ -106,7 +146,17 @@ function isOver(stream: ServerHttp2Stream): boolean {
 
 function trailers(error: GrpcError | undefined): Record<string, string> {
   if (!error) return { "grpc-status": "0" };
-  return { "grpc-status": String(error.status), "grpc-message": encodeURIComponent(error.message) };
+  return { "grpc-status": String(error.status), "grpc-message": escaped(error.message) };
+}
+
+/** Also of a client that does not read: without an error, Node waits until it has. */
+export function cutCall(stream: ServerHttp2Stream): void {
+  stream.close(stream.writableFinished ? constants.NGHTTP2_NO_ERROR : constants.NGHTTP2_CANCEL);
+}
+
+/** As gRPC has it: only what is not printable ASCII is escaped; half a pair of UTF-16 cannot be. */
+function escaped(message: string): string {
+  return message.replace(/\p{Surrogate}/gu, "?").replace(/[^ -~]|%/gu, encodeURIComponent);
 }
 
 function read<Q extends Table>(table: Q, content: Buffer): Received<Q> {
@@ -128,7 +178,7 @@ export function grpcServer(methods: GrpcMethods, some: Partial<GrpcLimits> = {})
     maxSessionMemory: SESSION_MEMORY,
   });
   const sessions = boundSessions(server, limits.connections);
-  server.on("stream", (stream, headers) => take(stream, headers, methods, limits));
+  server.on("stream", (stream, headers) => takeCall(stream, String(headers[":path"] ?? "").slice(1), methods, limits));
   // Errors of one connection are that connection's: without listeners they would end the process.
   server.on("sessionError", () => undefined);
   server.on("error", () => undefined);
@@ -164,20 +214,29 @@ function boundSessions(server: Http2Server, most: number): ReadonlySet<ServerHtt
   return sessions;
 }
 
-function take(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, methods: GrpcMethods, limits: GrpcLimits): void {
-  const path = String(headers[":path"] ?? "").slice(1);
+/** One call of `SERVICE/METHOD`, on a server that has other streams too. */
+export function takeCall(
+  stream: ServerHttp2Stream,
+  path: string,
+  methods: GrpcMethods,
+  limits: Pick<GrpcLimits, "messageBytes" | "callMs">,
+): void {
   const method = Object.hasOwn(methods, path) ? methods[path] : undefined;
   const reader = new FrameReader(limits.messageBytes);
   let begun = false;
   let refused = false;
   const refuse = (error: unknown) => {
     refused = true;
-    fail(stream, error instanceof GrpcError ? error : new GrpcError(GRPC_STATUS.internal, "the call failed"));
+    refuseCall(stream, error instanceof GrpcError ? error : new GrpcError(GRPC_STATUS.internal, "the call failed"));
   };
   stream.on("error", () => undefined);
-  stream.setTimeout(limits.callMs, () => stream.close());
+  stream.setTimeout(limits.callMs, () => cutCall(stream));
   if (!method) {
     refuse(new GrpcError(GRPC_STATUS.unimplemented, "there is no such method"));
+    return;
+  }
+  if (typeof method !== "function") {
+    void takeMany(stream, method, reader, refuse);
     return;
   }
   const run = async (request: Buffer) => {
@@ -205,15 +264,35 @@ function take(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, methods: 
   });
 }
 
+async function takeMany(
+  stream: ServerHttp2Stream,
+  method: GrpcDuplex,
+  reader: FrameReader,
+  refuse: (error: unknown) => void,
+): Promise<void> {
+  try {
+    const answer = method.open(stream);
+    // What is refused is answered: the stream has to outlive the loop.
+    for await (const part of stream.iterator({ destroyOnReturn: false })) {
+      const requests = reader.take(part as Buffer);
+      if (requests.length > 0) await answer(requests);
+    }
+    if (reader.isWithin) throw new GrpcError(GRPC_STATUS.invalidArgument, "the last request is not whole");
+    if (!isOver(stream)) stream.end();
+  } catch (error) {
+    refuse(error);
+  }
+}
+
 /** A client that is refused before it has ended its request has a moment to do so: Node 22 would send a reset in place of the answer. */
-function fail(stream: ServerHttp2Stream, error: GrpcError): void {
+export function refuseCall(stream: ServerHttp2Stream, error: GrpcError): void {
   if (isOver(stream)) return;
   if (stream.headersSent) {
-    stream.close();
-    return;
-  }
-  stream.respond({ ":status": 200, "content-type": "application/grpc", ...trailers(error) }, { endStream: true });
+    statuses.set(stream, error);
+    stream.end();
+  } else
+    stream.respond({ ":status": 200, "content-type": "application/grpc", ...trailers(error) }, { endStream: true });
   stream.resume();
-  const late = setTimeout(() => stream.close(), CLIENT_ENDS_MS).unref();
+  const late = setTimeout(() => cutCall(stream), CLIENT_ENDS_MS).unref();
   stream.on("close", () => clearTimeout(late));
 }

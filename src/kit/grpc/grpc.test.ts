@@ -7,8 +7,17 @@ import { afterEach, describe, expect, it } from "vitest";
 import { listenAtSocket } from "../unix-socket.ts";
 import { type GrpcClient, grpcClient } from "./grpc-client.ts";
 import { GRPC_STATUS, GrpcError } from "./grpc-frames.ts";
-import { type AnswerStream, type GrpcLimits, type GrpcMethods, grpcServer, streaming, unary } from "./grpc-server.ts";
-import { bytes, int, text } from "./protobuf.ts";
+import {
+  type AnswerStream,
+  duplex,
+  type GrpcLimits,
+  type GrpcMethods,
+  grpcServer,
+  streaming,
+  unary,
+} from "./grpc-server.ts";
+import { grpcStream } from "./grpc-session.ts";
+import { bytes, decode, encode, int, text } from "./protobuf.ts";
 
 const WORD = { word: text(1) };
 const TABLES = [WORD, WORD] as const;
@@ -139,5 +148,38 @@ describe("gRPC over a unix socket", () => {
     expect(await client.call("a.B/Long", [{ raw: bytes(1) }, { count: int(1) }], { raw }, 5_000)).toEqual({
       count: 50_000,
     });
+  });
+
+  it("answers each request of a call with many, and says why it ends one", async () => {
+    const method = duplex(...TABLES, {
+      idleMs: 10_000,
+      open: () => (requests) =>
+        requests.map(({ word }) => {
+          if (word === "bad") throw new GrpcError(GRPC_STATUS.invalidArgument, "not this word");
+          return { word: word.toUpperCase() };
+        }),
+    });
+    const { path } = await served({ "a.B/Talk": method }, { messageBytes: 1_000 });
+    const talk = () => {
+      const session = connectHttp2("http://localhost", { createConnection: () => connect(path) });
+      session.on("error", () => undefined);
+      ends.push(() => session.destroy());
+      const got: string[] = [];
+      const onMessage = (message: Buffer) => void got.push(decode(WORD, message).word);
+      return { got, call: grpcStream({ session, path: "/a.B/Talk", onMessage }) };
+    };
+    const { got, call } = talk();
+    for (let index = 0; index < 999; index++) call.send(encode(WORD, { word: `word ${index}` }));
+    call.sendLast(encode(WORD, { word: "last" }));
+    expect(await call.ended).toBeUndefined();
+    expect([got.length, got[0], got.at(-1)]).toEqual([1_000, "WORD 0", "LAST"]);
+    const refused = talk();
+    refused.call.send(encode(WORD, { word: "good" }));
+    await expect.poll(() => refused.got).toEqual(["GOOD"]);
+    refused.call.send(encode(WORD, { word: "bad" }));
+    expect(await refused.call.ended).toMatchObject({ status: 3, message: "not this word" });
+    const long = talk();
+    long.call.send(encode(WORD, { word: "x".repeat(2_000) }));
+    expect(await long.call.ended).toMatchObject({ status: 8 });
   });
 });

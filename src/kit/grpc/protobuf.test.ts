@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { bytes, decode, encode, flag, int, many, message, text, texts } from "./protobuf.ts";
+import { bytes, decode, encode, flag, int, ints, many, message, text, texts } from "./protobuf.ts";
 
 const INNER = { id: int(1), note: text(2) };
 const TABLE = {
@@ -56,4 +56,14 @@ it("gives what was not sent its default, and passes over what it does not know",
 it("refuses a message that ends too early", () => {
   expect(() => decode(TABLE, Buffer.from("0a05616", "hex"))).toThrow(RangeError);
   expect(() => decode(TABLE, Buffer.from("1080", "hex"))).toThrow(RangeError);
+});
+
+it("writes numbers in a row packed, and reads them packed, one by one, and mixed", () => {
+  const table = { counts: ints(4) };
+  expect(encode(table, { counts: [3, 270, 86_942] }).toString("hex")).toBe("2206038e029ea705");
+  expect(encode(table, { counts: [] }).length).toBe(0);
+  expect(decode(table, Buffer.from("2206038e029ea705", "hex"))).toEqual({ counts: [3, 270, 86_942] });
+  expect(decode(table, Buffer.from("2003" + "22028e02" + "209ea705", "hex"))).toEqual({ counts: [3, 270, 86_942] });
+  expect(decode(table, encode(table, { counts: [-1, 0] }))).toEqual({ counts: [-1, 0] });
+  expect(() => decode(table, Buffer.from("220180", "hex"))).toThrow(RangeError);
 });

@@ -1,8 +1,8 @@
 /** Protocol buffers as far as our programs need them: a message is a table of numbered fields, and the tables give the types. */
 export interface Field<T> {
   readonly number: number;
-  /** Whether it is sent as bytes with their length, or as a number. */
-  readonly sentAs: "bytes" | "number";
+  /** Whether it is sent as bytes with their length, or as a number; numbers in a row may be sent as either. */
+  readonly sentAs: "bytes" | "number" | "either";
   /** Appends the value with its key. */
   write(value: T, out: Buffer[]): void;
   /** Takes one occurrence of the field: what was known of it before, which is this field's own to change, and a number or bytes. */
@@ -51,6 +51,30 @@ export const int = (number: number): Field<number> => ({
   },
   read: (_, wire) => (typeof wire === "number" ? wire : Number(BigInt.asIntN(64, wire as bigint))),
 });
+
+/** Many numbers: written packed, read packed and one by one. */
+export const ints = (number: number): Field<readonly number[]> => {
+  const one = int(number);
+  return {
+    number,
+    sentAs: "either",
+    absent: [],
+    write: (values, out) => {
+      if (values.length > 0) pushBytes(number, Buffer.concat(values.map(varint)), out);
+    },
+    read: (before, wire) => {
+      const values = (before ?? []) as number[];
+      if (!(wire instanceof Buffer)) values.push(one.read(undefined, wire));
+      else
+        for (let at = 0; at < wire.length; ) {
+          const { value, next } = readVarint(wire, at);
+          values.push(one.read(undefined, value));
+          at = next;
+        }
+      return values;
+    },
+  };
+};
 
 export const flag = (number: number): Field<boolean> => ({
   number,
@@ -133,7 +157,8 @@ export function decode<T extends Table>(table: T, from: Buffer): Received<T> {
     at = wire.next;
     const known = byNumber.get(number);
     if (!known) continue;
-    if (known.field.sentAs !== (wire.value instanceof Buffer ? "bytes" : "number")) {
+    const sentAs = wire.value instanceof Buffer ? "bytes" : "number";
+    if (known.field.sentAs !== sentAs && known.field.sentAs !== "either") {
       throw new RangeError(`field ${number} of a message is of another type`);
     }
     value[known.name] = known.field.read(seen.has(number) ? value[known.name] : undefined, wire.value);
@@ -180,11 +205,15 @@ function key(number: number, wireType: number): Buffer {
 }
 
 function varint(value: number): Buffer {
+  if (value >= 0 && value < 128) return SHORT[value] as Buffer;
   const out: number[] = [];
   let rest = BigInt.asUintN(64, BigInt(value));
   for (; rest > 127n; rest >>= 7n) out.push(Number(rest & 127n) | 128);
   return Buffer.from([...out, Number(rest)]);
 }
+
+/** Most numbers of a message have one byte: lengths, keys of fields, enumerations. */
+const SHORT = Array.from({ length: 128 }, (_, value) => Buffer.of(value));
 
 /** The most bytes a number of 64 bits has. */
 const LONGEST_VARINT = 10;
