@@ -45,6 +45,8 @@ export interface Names {
 
 /** What vendor-flow-logs serves. There is one, whatever names the rest of a cluster has. */
 export const FLOW_LOGS_API = { group: "flows.vendor.io", version: "v1" } as const;
+/** Common name of the certificates by which programs of others read and send flows, on the port of agents. */
+export const FLOW_LOGS_CLIENT = "vendor-flow-client";
 
 interface Groups {
   /** Operator resources. */

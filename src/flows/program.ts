@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { Access } from "../aggregated/access.ts";
 import { serveAggregated } from "../aggregated/serve.ts";
 import { vendorNames } from "../api/names.ts";
+import type { FlowBatch } from "../api/protocol/flow.ts";
 import { parseVersion } from "../api/tables/version.ts";
 import { Documents } from "../apiserver/documents.ts";
 import { Registry } from "../apiserver/registry.ts";
@@ -20,6 +21,7 @@ import { flowLogsMetrics } from "./flow-logs-metrics.ts";
 import { agentPort } from "./ingest/agent-port.ts";
 import { flowPace } from "./ingest/flow-pace.ts";
 import { knownRules } from "./known-rules.ts";
+import { flowServices } from "./public-grpc/flow-services.ts";
 import { reportCollection } from "./report-collection.ts";
 import { FlowStore } from "./store/flow-store.ts";
 
@@ -35,14 +37,16 @@ export const flowLogsProgram: Program = async (world) => {
   const metrics = programMetrics();
   const counts = flowLogsMetrics(metrics, store);
   const pace = flowPace();
+  const keep = async (batch: FlowBatch) => {
+    const taken = store.add(batch);
+    counts.received(batch, taken);
+  };
   try {
     const agents = agentPort({
       ...{ tls: tlsOf(world), agents: vendorNames.workloads.node, instance: randomUUID(), pace, log },
       lastOf: (node, boot) => store.lastOf(node, boot),
-      async keep(batch) {
-        const taken = store.add(batch);
-        counts.received(batch, taken);
-      },
+      keep,
+      others: flowServices({ source: store, clock, keep }),
     });
     const listening = await world.listen(agents, config.port);
     const kind = flowKind(TABLE_COLUMNS);
