@@ -1,6 +1,6 @@
 import { request } from "node:https";
 import { vi } from "vitest";
-import { flowDelivery } from "../../src/agent/flows/flow-delivery.ts";
+import { type FlowDelivery, flowDelivery } from "../../src/agent/flows/flow-delivery.ts";
 import { FLOW_LOGS_API, vendorNames } from "../../src/api/names.ts";
 import type { FlowBatch } from "../../src/api/protocol/flow.ts";
 import { writeBatch } from "../../src/api/protocol/flow-wire.ts";
@@ -134,14 +134,19 @@ export async function startFlowsApi(users: readonly string[]): Promise<FlowsApi>
       caBundle: Buffer.from(authority.certificate).toString("base64"),
     },
   });
-  const delivery = flowDelivery(
-    {
-      ...{ url: `https://127.0.0.1:${where.get(PORTS.agents)!.port}`, name: NAME },
-      tls: { ...agent, ca: authority.certificate },
-    },
-    { node: "node-1", boot: "boot-1" },
-    { onPace: () => {}, onLost: () => {} },
-  );
+  const target = {
+    ...{ url: `https://127.0.0.1:${where.get(PORTS.agents)!.port}`, name: NAME },
+    tls: { ...agent, ca: authority.certificate },
+  };
+  /** One connection for each node: a connection speaks for one. */
+  const deliveries = new Map<string, FlowDelivery>();
+  const deliveryOf = (node: string) => {
+    const known = deliveries.get(node);
+    if (known) return known;
+    const delivery = flowDelivery(target, { node, boot: "boot-1" }, { onPace: () => {}, onLost: () => {} });
+    deliveries.set(node, delivery);
+    return delivery;
+  };
   const flows: FlowsApi = {
     ...{ api, keys },
     ask: (path, identity) => ask(main.port, keys.authority.certificate, path, identity),
@@ -197,10 +202,10 @@ export async function startFlowsApi(users: readonly string[]): Promise<FlowsApi>
         contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
       }),
     async send(batch) {
-      await delivery.send(writeBatch(batch, Date.now()));
+      await deliveryOf(batch.node).send(writeBatch(batch, Date.now()));
     },
     async close() {
-      delivery.close();
+      for (const delivery of deliveries.values()) delivery.close();
       stopping.abort();
       await ended;
       await api.close();
