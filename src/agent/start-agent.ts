@@ -156,6 +156,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     apiAnswers: () => answers(client),
     flows: {
       entering: async (...counting) => await flows.entering(...counting),
+      entered: async () => await flows.entered(),
       left: async (...counting) => await flows.left(...counting),
     },
     onChange: () => changes.notify(),

@@ -58,10 +58,12 @@ export interface FlowShed {
   unattributed: number;
 }
 
-/** Whoever reads what is counted is told when another data plane is about to count, so that each connection is counted by exactly one. */
+/** Whoever reads what is counted is told when another data plane is about to count, so that each packet is counted by one. */
 export interface FlowSwitchover {
-  /** It counts from now on; no packet has passed it yet. What the other counts after this is not taken. */
+  /** It counts from now on; no packet has passed it yet. */
   entering(dataplane: Dataplane, flows: FlowAccounting): Promise<void>;
+  /** The one that entered has every packet from here on. What the other still sees of connections that it began is not taken. */
+  entered(): Promise<void>;
   /** No packet passes it any more: what it counted until then is read, and it is stopped. */
   left(dataplane: Dataplane, flows: FlowAccounting): Promise<void>;
 }

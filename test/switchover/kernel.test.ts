@@ -90,10 +90,10 @@ describe.skipIf(why !== undefined)(
           out: 0,
           service: 1,
           mac: new Uint8Array(6),
-          pad2: 0,
+          ...{ told: 0, countedArriving: 0, toldPackets: 0n, toldBytes: 0n, traceIn: 0n, traceOut: 0n },
         };
         const state = { lastSeen: kernelTime(), state: CONNTRACK_STATE.CT_ESTABLISHED, path, flags, denied };
-        map.update(fiveTupleLayout.write(key), conntrackEntryLayout.write({ ...rest, ...state, to } as never));
+        map.update(fiveTupleLayout.write(key), conntrackEntryLayout.write({ ...rest, ...state, to }));
       }
       return map;
     }

@@ -74,6 +74,7 @@ export function collectFlows(parts: FlowCollectorParts): FlowCollector {
   return {
     done: collector.run(),
     entering: (dataplane, flows) => collector.entering(dataplane, flows),
+    entered: () => collector.entered(),
     left: (dataplane, flows) => collector.left(dataplane, flows),
     state: () => collector.state(),
   };
@@ -223,17 +224,20 @@ class NodeFlowCollector {
 
   async entering(dataplane: Dataplane, flows: FlowAccounting): Promise<void> {
     await this.#inTurn(async () => {
-      const before = this.#counting;
-      if (!before || before.flows === flows) return;
-      this.#entered = await this.#begin({ dataplane, flows });
-      // What the other counts from here on is not taken: a connection that both see for a moment is counted by the new one.
-      before.current = (await this.#begin(before)).current;
+      if (this.#counting && this.#counting.flows !== flows) this.#entered = await this.#begin({ dataplane, flows });
+    });
+  }
+
+  async entered(): Promise<void> {
+    await this.#inTurn(async () => {
+      if (this.#counting && this.#entered) this.#counting.current = (await this.#begin(this.#counting)).current;
     });
   }
 
   async left(dataplane: Dataplane, flows: FlowAccounting): Promise<void> {
     await this.#inTurn(async () => {
       const before = this.#counting?.flows === flows ? this.#counting : undefined;
+      if (this.#entered?.flows === flows) this.#entered = undefined;
       if (before && this.#entered) await this.#take(before);
       // A life that was cut short in the middle of a switch left what it had counted.
       else if ((await flows.intervals()).length > 0) await this.#take(await this.#begin({ dataplane, flows }));

@@ -216,8 +216,8 @@ class NodeSwitchover implements Switchover {
       case "flip":
         await this.tellFlows("entering", "BPF");
         ground.flip();
-        // Those that began between the first look and the flip.
-        await ground.importNfConntrack();
+        // With those that began between the first look and the flip.
+        await Promise.all([this.tellFlows("entered", "BPF"), ground.importNfConntrack()]);
         await this.tellFlows("left", "Nftables");
         await this.learnAffinities(model);
         this.importedConntrack = false;
@@ -288,7 +288,7 @@ class NodeSwitchover implements Switchover {
     await this.tellFlows("entering", "Nftables");
     ground.drain(drain.generation);
     this.drain = { ...drain, since: clock.now(), given: false };
-    const rest = await this.exportRest(model);
+    const [, rest] = await Promise.all([this.tellFlows("entered", "Nftables"), this.exportRest(model)]);
     await this.tellFlows("left", "BPF");
     log.info({ first, rest }, "connections were given to the kernel");
   }
