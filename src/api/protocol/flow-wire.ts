@@ -80,15 +80,16 @@ interface WireBatch {
   merged: number;
   unattributed: number;
   dataplane: number;
-  ends: FlowEnd[];
-  services: FlowService[];
-  ways: PolicyHit[][];
+  /** Each is a text of JSON: one that was there in a batch before is known by it, and not read again. */
+  ends: string[];
+  services: string[];
+  ways: string[];
   rows: WireRow[];
 }
 
 /** A number for each thing, by what it is. */
 class Numbered<T> {
-  readonly all: T[] = [];
+  readonly all: string[] = [];
   readonly #byText = new Map<string, number>();
   readonly #byThing = new Map<T, number>();
 
@@ -98,7 +99,7 @@ class Numbered<T> {
     const text = JSON.stringify(thing);
     let number = this.#byText.get(text);
     if (number === undefined) {
-      number = this.all.push(thing) - 1;
+      number = this.all.push(text) - 1;
       this.#byText.set(text, number);
     }
     this.#byThing.set(thing, number);
@@ -139,39 +140,82 @@ export function writeBatch(batch: FlowBatch, sent: number): string {
 /** What is wrong with a batch; whoever sent it is told. */
 export class WireError extends Error {}
 
-/** Every value is looked at: a batch comes from a node, and a node may be another's. */
-export function readBatch(text: string): FlowBatch & { sent: number } {
-  if (hasMore(text, ["[", "{"], SHAPES_LIMIT)) throw new WireError("the batch has too many lists and objects");
-  let wire: WireBatch;
-  try {
-    wire = JSON.parse(text) as WireBatch;
-  } catch {
-    throw new WireError("the batch is not JSON");
+/** In characters, of the texts that are remembered of each kind. */
+const REMEMBERED = 4 * 1024 * 1024;
+/** In characters, of one of them. */
+const PART_LIMIT = 256 * 1024;
+
+/** Things by their text. They come again with each batch, and are read and looked at once. */
+class Known<T> {
+  readonly #what: string;
+  readonly #read: (given: unknown) => T;
+  readonly #byText = new Map<string, T>();
+  #characters = 0;
+
+  constructor(what: string, read: (given: unknown) => T) {
+    this.#what = what;
+    this.#read = read;
   }
+
+  of(text: unknown): T {
+    const known = this.#byText.get(text as string);
+    if (known !== undefined) return known;
+    if (typeof text !== "string" || text.length > PART_LIMIT)
+      throw new WireError(`${this.#what} holds what is no text, or too long`);
+    const thing = this.#read(jsonOf(text, this.#what));
+    this.#characters += text.length;
+    if (this.#characters > REMEMBERED) {
+      this.#byText.clear();
+      this.#characters = text.length;
+    }
+    this.#byText.set(text, thing);
+    return thing;
+  }
+}
+
+/** What one reader of batches remembers from one to the next: equal ends and ways through policy are one object. */
+export class KnownParts {
+  readonly ends = new Known("ends", endOf);
+  readonly services = new Known("services", serviceOf);
+  readonly ways = new Known("ways", (way) => listOf(way, "ways", POLICIES_LIMIT).map(hitOf));
+}
+
+function jsonOf(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new WireError(`${what} is not JSON`);
+  }
+}
+
+/** Every value is looked at: a batch comes from a node, and a node may be another's. */
+export function readBatch(text: string, known: KnownParts = new KnownParts()): FlowBatch & { sent: number } {
+  if (hasMore(text, ["[", "{"], SHAPES_LIMIT)) throw new WireError("the batch has too many lists and objects");
+  const wire = jsonOf(text, "the batch") as WireBatch;
   if (typeof wire !== "object" || wire === null) throw new WireError("the batch is not an object");
   if (wire.layout !== LAYOUT)
     throw new WireError(`the batch has ${shown(wire.layout)} as its layout, and this server reads ${LAYOUT}`);
   const dataplane = at(DATAPLANES, wire.dataplane, "dataplane");
   const node = nodeOf(wire.node);
-  const ends = listOf(wire.ends, "ends").map(endOf);
-  const services = listOf(wire.services, "services").map(serviceOf);
-  const ways = listOf(wire.ways, "ways").map((way) => listOf(way, "ways", POLICIES_LIMIT).map(hitOf));
+  const ends = listOf(wire.ends, "ends").map((end) => known.ends.of(end));
+  const services = listOf(wire.services, "services").map((service) => known.services.of(service));
+  const ways = listOf(wire.ways, "ways").map((way) => known.ways.of(way));
   const rows = listOf(wire.rows, "rows", ROWS_LIMIT).map((given): FlowRow => {
     const row = listOf(given, "row") as unknown as WireRow;
     if (row.length !== ROW_LENGTH) throw new WireError(`a row has ${row.length} values, and not ${ROW_LENGTH}`);
-    const key: FlowKey = {
+    const key: { -readonly [K in keyof FlowKey]: FlowKey[K] } = {
       from: at(ends, row[0], "from"),
       to: at(ends, row[1], "to"),
-      ...(row[2] === -1 ? undefined : { service: at(services, row[2], "service") }),
       port: numberOf(row[3], "port", 65_535),
       protocol: textOf(row[4], "protocol"),
       verdict: at(VERDICTS, row[5], "verdict"),
-      ...(row[6] === "" ? undefined : { reason: textOf(row[6], "reason") }),
       policies: at(ways, row[7], "policies"),
       reporter: at(FLOW_REPORTERS, row[8], "reporter"),
       node,
       dataplane,
     };
+    if (row[2] !== -1) key.service = at(services, row[2], "service");
+    if (row[6] !== "") key.reason = textOf(row[6], "reason");
     return {
       key,
       sourceAddresses: addressesOf(row[9]),

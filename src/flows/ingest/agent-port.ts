@@ -4,6 +4,7 @@ import type { FlowBatch } from "../../api/protocol/flow.ts";
 import {
   BATCH_LIMIT,
   BATCHES_PATH,
+  KnownParts,
   nodeOf,
   PACE_PATH,
   type Pace,
@@ -41,7 +42,13 @@ const DEAD_MS = 60_000;
 export function agentPort(options: AgentPortOptions): Http2SecureServer & { closeAllConnections(): void } {
   const { tls, agents, pace, log, others } = options;
   const sessions = new Set<Http2Session>();
-  const taking: Taking = { ...options, lanes: lanesOf(AT_ONCE), bodies: new Bodies(), nodes: new WeakMap() };
+  const taking: Taking = {
+    ...options,
+    lanes: lanesOf(AT_ONCE),
+    bodies: new Bodies(),
+    nodes: new WeakMap(),
+    known: new KnownParts(),
+  };
   const server = createSecureServer({
     ...{ cert: tls.certificate, key: tls.key, ca: tls.ca, minVersion: "TLSv1.2" },
     ...{ requestCert: true, rejectUnauthorized: true, handshakeTimeout: HANDSHAKE_MS },
@@ -83,13 +90,14 @@ interface Taking extends AgentPortOptions {
   bodies: Bodies;
   /** Whom each connection speaks for. */
   nodes: WeakMap<object, string>;
+  known: KnownParts;
 }
 
 async function takeBatch(stream: ServerHttp2Stream, taking: Taking): Promise<void> {
-  const { keep, bodies, lanes } = taking;
+  const { keep, bodies, lanes, known } = taking;
   try {
     const interval = await bodies.use(stream, BATCH_LIMIT, async (text) => {
-      const batch = readBatch(text);
+      const batch = readBatch(text, known);
       speakFor(stream, batch.node, taking);
       await lanes(() => keep(batch));
       return batch.interval;

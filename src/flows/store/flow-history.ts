@@ -25,9 +25,6 @@ const VERSIONS_PER_MS = 4_096;
 export class FlowHistory {
   readonly #limits: HistoryLimits;
   readonly #byText = new Map<string, StoredFlow>();
-  /** Agents name a key once and refer to it by number: the same object comes with every batch of a connection. */
-  #byKey = new WeakMap<FlowKey, StoredFlow>();
-  #remembered = 0;
   /** Parts of keys by their text. */
   readonly #parts = new Map<string, unknown>();
   #flows: (StoredFlow | undefined)[] = [];
@@ -170,11 +167,9 @@ export class FlowHistory {
   }
 
   #flowOf(key: FlowKey, bucket: Bucket): StoredFlow {
-    const same = this.#byKey.get(key);
-    if (same && !same.isGone) return same;
     const text = keyText(key);
     const known = this.#byText.get(text);
-    if (known) return this.#remember(key, known);
+    if (known) return known;
     const level = this.#shedLevel();
     if (level > 0) {
       const coarse = coarser(key, level);
@@ -182,17 +177,7 @@ export class FlowHistory {
       if (coarseText !== text) this.#noteShed(bucket, level >= 3 ? 3 : 1);
       return this.#byText.get(coarseText) ?? this.#newFlow(coarse, coarseText);
     }
-    return this.#remember(key, this.#newFlow(key, text));
-  }
-
-  #remember(key: FlowKey, flow: StoredFlow): StoredFlow {
-    // Of agents that send a key as a new object each time, the table would only grow.
-    if (++this.#remembered > 4 * this.#byText.size + 1_024) {
-      this.#byKey = new WeakMap();
-      this.#remembered = 0;
-    }
-    this.#byKey.set(key, flow);
-    return flow;
+    return this.#newFlow(key, text);
   }
 
   #newFlow(key: FlowKey, text: string): StoredFlow {
@@ -300,9 +285,18 @@ export class FlowHistory {
 function coarser(key: FlowKey, level: number): FlowKey {
   if (level < 3) return { ...key, port: 0 };
   const { service: _service, reason: _reason, ...rest } = key;
-  return { ...rest, from: nameless(key.from), to: nameless(key.to), port: 0, policies: [] };
+  return { ...rest, from: nameless(key.from), to: nameless(key.to), port: 0, policies: NO_POLICIES };
 }
 
-function nameless({ type, namespace }: FlowEnd): FlowEnd {
-  return { type, namespace, name: "" };
+const NO_POLICIES: FlowKey["policies"] = [];
+/** By the end that was merged: under overload that is asked for each row. */
+const namelessEnds = new WeakMap<FlowEnd, FlowEnd>();
+
+function nameless(end: FlowEnd): FlowEnd {
+  let made = namelessEnds.get(end);
+  if (!made) {
+    made = { type: end.type, namespace: end.namespace, name: "" };
+    namelessEnds.set(end, made);
+  }
+  return made;
 }

@@ -1,22 +1,32 @@
 import { createHash } from "node:crypto";
-import type { FlowEnd, FlowKey, PolicyHit } from "../../api/protocol/flow.ts";
+import type { FlowEnd, FlowKey, FlowService, PolicyHit } from "../../api/protocol/flow.ts";
+
+/** Ends and ways through policy are the same objects from batch to batch: what is slow about a key is done once for each. */
+const partTexts = new WeakMap<object, string>();
 
 /** One text for each key: the same whatever the order of labels, different whenever something of the key is. */
 export function keyText(key: FlowKey): string {
   const { from, to, service, port, protocol, verdict, reason, policies, reporter, node, dataplane } = key;
-  return JSON.stringify([
-    endParts(from),
-    endParts(to),
-    service ? [service.namespace, service.name, service.port] : 0,
-    port,
-    protocol,
-    verdict,
-    reason ?? 0,
-    policies.map(hitParts),
-    reporter,
-    node,
-    dataplane,
-  ]);
+  const names = JSON.stringify([protocol, verdict, reason ?? 0, reporter, node, dataplane]);
+  const asked = service ? partText(service, serviceParts) : "0";
+  return `[${partText(from, endParts)},${partText(to, endParts)},${asked},${port},${partText(policies, wayParts)},${names}]`;
+}
+
+function partText<T extends object>(part: T, parts: (part: T) => unknown[]): string {
+  let text = partTexts.get(part);
+  if (text === undefined) {
+    text = JSON.stringify(parts(part));
+    partTexts.set(part, text);
+  }
+  return text;
+}
+
+function serviceParts({ namespace, name, port }: FlowService): unknown[] {
+  return [namespace, name, port];
+}
+
+function wayParts(policies: readonly PolicyHit[]): unknown[] {
+  return policies.map(hitParts);
 }
 
 /** The name of a flow in the API: a hash, so that it is the same in every process. Of a redacted key, so that it gives nothing away. */
