@@ -15,6 +15,8 @@ export interface FlowLogsConfig extends HealthConfig {
   /** Where the API server asks. */
   apiPort: number;
   version: string;
+  /** In bytes, of what is kept: flows beyond it are merged, then the oldest are forgotten. */
+  memory: number;
 }
 
 export interface FlowUIConfig extends HealthConfig {
@@ -25,6 +27,7 @@ export function readFlowLogsConfig(env: Env): FlowLogsConfig {
   return {
     ...healthConfig(env),
     ...{ port: portOf(env, "PORT", 7443), apiPort: portOf(env, "API_PORT", 5443), version: runningVersion(env) },
+    memory: mebibytesOf(env, "HISTORY_MIB", 512) * 2 ** 20,
   };
 }
 
@@ -34,6 +37,14 @@ export function readFlowUIConfig(env: Env): FlowUIConfig {
 
 function healthConfig(env: Env): HealthConfig {
   return { healthHost: env["HEALTH_HOST"] || LOOPBACK, healthPort: portOf(env, "HEALTH_PORT", 8080) };
+}
+
+function mebibytesOf(env: Env, name: string, otherwise: number): number {
+  const text = env[name];
+  if (!text) return otherwise;
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 16 || value > 65_536) throw errors.FLOWS_MEMORY_BAD(name, text);
+  return value;
 }
 
 function portOf(env: Env, name: string, otherwise: number): number {

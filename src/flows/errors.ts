@@ -10,6 +10,13 @@ export const errors = defineErrors({
     fix: () => "set TLS_CERT_FILE, TLS_KEY_FILE and CA_FILE to the files of its Secret",
     exitCode: CONFIG,
   },
+  FLOWS_MEMORY_BAD: {
+    means: "How much memory flows may take is not a number of mebibytes that can be.",
+    example: ["HISTORY_MIB", "1G"],
+    say: (name: string, text: string) => `${name} is "${text}", which is no number of mebibytes from 16 to 65536`,
+    fix: (name: string) => `set ${name} of the container to a whole number, or omit it (default: 512)`,
+    exitCode: CONFIG,
+  },
   FLOWS_PORT_BAD: {
     means: "The port of a flow log component is not a number.",
     example: ["PORT", "http"],

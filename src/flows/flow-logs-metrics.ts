@@ -1,5 +1,7 @@
 import type { FlowBatch } from "../api/protocol/flow.ts";
 import type { Counter, Metrics } from "../kit/metrics.ts";
+import { SHED_LEVELS } from "./store/bucket.ts";
+import type { FlowStore } from "./store/flow-store.ts";
 
 export interface FlowLogsMetrics {
   accessReviews: Counter;
@@ -9,7 +11,7 @@ export interface FlowLogsMetrics {
 }
 
 /** Metrics of vendor-flow-logs. No label is a name that users choose. */
-export function flowLogsMetrics(metrics: Metrics, store: { memory: number }): FlowLogsMetrics {
+export function flowLogsMetrics(metrics: Metrics, store: Pick<FlowStore, "memory" | "shed">): FlowLogsMetrics {
   const batches = metrics.counter("vendor_flow_logs_batches_total", "Batches of agents, by whether they were new.");
   const rows = metrics.counter("vendor_flow_logs_rows_total", "Rows that were added.");
   const merged = metrics.counter(
@@ -18,6 +20,14 @@ export function flowLogsMetrics(metrics: Metrics, store: { memory: number }): Fl
   );
   const unattributed = metrics.counter("vendor_flow_logs_unattributed_packets_total", "Packets that are in no flow.");
   const memory = metrics.gauge("vendor_flow_logs_memory_bytes", "What the rows that are kept take.");
+  const shed = metrics.gauge(
+    "vendor_flow_logs_shed",
+    "1: some flows that are kept have lost this because they would take too much memory.",
+  );
+  const noteShed = () => {
+    const lost = store.shed();
+    for (const what of SHED_LEVELS) shed.set(lost.includes(what) ? 1 : 0, { what });
+  };
   const sums = { rows: 0, merged: 0, unattributed: 0 };
   return {
     accessReviews: metrics.counter("vendor_flow_logs_access_reviews_total", "Access reviews at the main API server."),
@@ -28,6 +38,7 @@ export function flowLogsMetrics(metrics: Metrics, store: { memory: number }): Fl
       merged.add({}, batch.merged);
       unattributed.add({}, batch.unattributed);
       memory.set(store.memory);
+      noteShed();
       sums.rows += batch.rows.length;
       sums.merged += batch.merged;
       sums.unattributed += batch.unattributed;

@@ -33,7 +33,7 @@ export const flowLogsProgram: Program = async (world) => {
   const config = readFlowLogsConfig(world.env);
   const transport = world.transport();
   const client = createClient(transport, { userAgent: vendorNames.workloads.flowLogs });
-  const store = new FlowStore({ clock });
+  const store = new FlowStore({ clock, memory: config.memory });
   const metrics = programMetrics();
   const counts = flowLogsMetrics(metrics, store);
   const pace = flowPace();

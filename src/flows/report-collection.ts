@@ -41,7 +41,7 @@ export async function reportCollection({
     const now = clock.now();
     const { rows, merged, unattributed } = received();
     const seconds = Math.max(1, (now - before.at) / 1_000);
-    const { sending, trouble, historyFrom, flows } = store.summary();
+    const { sending, trouble, historyFrom, flows, shed } = store.summary();
     const collection = {
       time: new Date(now).toISOString(),
       nodes: sending,
@@ -52,7 +52,7 @@ export async function reportCollection({
       flows,
       memoryBytes: Math.round(store.memory),
       since: new Date(historyFrom).toISOString(),
-      ...{ merged, unattributed },
+      ...{ merged, unattributed, shed },
     };
     before = { rows, at: now };
     isFirst = sending === 0;

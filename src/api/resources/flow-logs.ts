@@ -26,6 +26,10 @@ export const flowLogs = defineResource({
       since: text("When the oldest of them was counted.", { format: "date-time" }),
       merged: integer("Sums that were merged under coarser keys since the start, because there were too many."),
       unattributed: integer("Packets since the start that are in no flow."),
+      shed: list(
+        "What some flows have lost because they would take too much memory; sums are exact. Ports go first, then addresses, then names.",
+        text("ports, addresses or names."),
+      ),
     }),
   }),
   columns: [

@@ -42,7 +42,7 @@ export const METRIC_SOURCES: Readonly<Record<string, Source>> = {
   "vendor-flow-logs": {
     title: "Flow logs",
     where: "`/metrics` on port 5443, over TLS and with authentication.",
-    declare: (metrics) => flowLogsMetrics(metrics, { memory: 0 }),
+    declare: (metrics) => flowLogsMetrics(metrics, { memory: 0, shed: () => [] }),
   },
   process: {
     title: "Every program",

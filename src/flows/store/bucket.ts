@@ -15,6 +15,7 @@ interface SealedRows {
 
 /** How far something was merged, in the order in which it is given up. */
 export const SHED_LEVELS = ["ports", "addresses", "names"] as const;
+export type ShedLevel = (typeof SHED_LEVELS)[number];
 
 const FIRST_ROWS = 64;
 /** Of an open row, with its place in the map of rows. */

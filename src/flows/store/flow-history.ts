@@ -65,6 +65,11 @@ export class FlowHistory {
     return this.#memory;
   }
 
+  /** How far what is kept was merged at most: an index of SHED_LEVELS and one more, 0 for not at all. */
+  get shed(): number {
+    return Math.max(0, ...this.#buckets.map(({ shed }) => shed));
+  }
+
   /** Milliseconds since 1970, or undefined: nothing is kept. */
   get from(): number | undefined {
     return this.#buckets[0]?.start;

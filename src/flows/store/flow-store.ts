@@ -1,5 +1,6 @@
 import type { FlowBatch, FlowCounts } from "../../api/protocol/flow.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
+import { SHED_LEVELS, type ShedLevel } from "./bucket.ts";
 import { COUNTS } from "./counts.ts";
 import { errors } from "./errors.ts";
 import { FlowHistory, type HistoryLimits } from "./flow-history.ts";
@@ -119,8 +120,8 @@ export class FlowStore {
     return this.#nodes.lastOf(node, boot);
   }
 
-  /** For the status: who sends, and what is kept. */
-  summary(): { sending: number; trouble: NodeTrouble; flows: number; historyFrom: number } {
+  /** For the status: who sends, and what is kept, and what of it was merged. */
+  summary(): { sending: number; trouble: NodeTrouble; flows: number; historyFrom: number; shed: ShedLevel[] } {
     const now = this.#clock.now();
     this.#history.advance(now);
     return {
@@ -128,7 +129,13 @@ export class FlowStore {
       trouble: this.#nodes.trouble(now, this.#limits.historyMs),
       flows: [...this.#history.flows()].length,
       historyFrom: this.#history.from ?? now,
+      shed: this.shed(),
     };
+  }
+
+  /** What some of the flows that are kept have lost for want of memory. */
+  shed(): ShedLevel[] {
+    return SHED_LEVELS.slice(0, this.#history.shed);
   }
 
   /** A batch counts once: the same (node, boot, interval) again, or an earlier one, adds nothing. `now`: when it arrived first, in a replay. */

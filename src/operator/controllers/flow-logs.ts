@@ -54,6 +54,7 @@ function assessFlowLogs(hands: ReconcileContext, now: number): Outcome {
   const notes = [
     ...(lateNodes.length > 0 ? [`late from ${firstFew(lateNodes)}`] : []),
     ...(skewedNodes.length > 0 ? [`clocks differ on ${firstFew(skewedNodes)}`] : []),
+    ...(collection.shed?.length ? [`${collection.shed.join(", ")} of some were merged for want of memory`] : []),
     ...(collection.merged ? ["some were merged because there were too many"] : []),
     ...(collection.unattributed ? ["some packets are in none"] : []),
   ];
