@@ -94,7 +94,6 @@ describe.skipIf(why)(`vendor-etcd.yaml becomes vendor.yaml${why ? ` (${why})` : 
     expect(byHand).toMatchObject({ status: "fail", evidence: [expect.stringContaining("no migration of vendorctl")] });
     expect(byHand.fix).toContain("--datastore etcd");
     await tool.ok("patch", "clusterinformation", "default", "-p", '{"spec":{"datastoreReady":true}}', ...etcd.flags);
-    expect(await refusal("--names", "calico", ...MIGRATE)).toContain("[MIGRATE_DATASTORE_PUBLIC]");
     await etcd.members[0]!.kill();
     expect(await refusal(...MIGRATE)).toContain("[ETCD_UNREACHABLE]");
     await etcd.members[0]!.start();

@@ -13,8 +13,16 @@ export const CALICO_VERSION = "v3.31.3";
 const SYSTEM = "kube-system";
 const { groups, kinds } = calicoNames;
 
-/** Plain manifests of the public system in the parts that its operator looks at: in our own words, with its names. */
-const agentsFile = ({ typha }: { typha: boolean }) => `---
+/** Which CRDs the file has, as `plural Kind`. */
+const FEW_KINDS = [
+  "felixconfigurations FelixConfiguration",
+  "ippools IPPool",
+  "clusterinformations ClusterInformation",
+  "ipamblocks IPAMBlock",
+];
+
+/** Plain manifests of the public system in the parts that are looked at: in our own words, with its names. */
+export const agentsFile = ({ typha = false, definitions = FEW_KINDS.map(openDefinition) }) => `---
 apiVersion: v1
 kind: ServiceAccount
 metadata: { name: calico-node, namespace: kube-system }
@@ -44,14 +52,7 @@ data:
       { "type": "calico", "mtu": __CNI_MTU__, "ipam": { "type": "calico-ipam" } },
       { "type": "portmap", "snat": true, "capabilities": { "portMappings": true } } ] }
 ---
-${[
-  "felixconfigurations FelixConfiguration",
-  "ippools IPPool",
-  "clusterinformations ClusterInformation",
-  "ipamblocks IPAMBlock",
-]
-  .map((words) => stringify(definition(words.split(" ") as [string, string], "stored")))
-  .join("---\n")}---
+${definitions.map((one) => stringify(one)).join("---\n")}---
 ${["calico-node", "calico-cni-plugin", "calico-kube-controllers"].map(rightsOf).join("---\n")}---
 apiVersion: apps/v1
 kind: DaemonSet
@@ -123,6 +124,10 @@ const definitionsFile = () =>
     .map(({ kind, plural }) => stringify(definition([plural, kind], "operator")))
     .join("---\n");
 
+function openDefinition(words: string): KubeObject {
+  return definition(words.split(" ") as [string, string], "stored");
+}
+
 function definition([plural, kind]: [string, string], group: "operator" | "stored"): KubeObject {
   const { group: name, version } = groups[group];
   const open = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
@@ -175,7 +180,7 @@ export function writeCalicoRelease(folder: string, version = CALICO_VERSION): st
   const release = join(folder, version);
   mkdirSync(join(release, "manifests"), { recursive: true });
   const files = {
-    "calico.yaml": agentsFile({ typha: false }),
+    "calico.yaml": agentsFile({}),
     "calico-typha.yaml": agentsFile({ typha: true }),
     "operator-crds.yaml": definitionsFile(),
     "tigera-operator.yaml": operatorFile(),

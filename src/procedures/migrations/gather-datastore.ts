@@ -23,13 +23,15 @@ import {
 import { errors as runErrors } from "./datastore/errors.ts";
 import { type EtcdSnapshot, readEtcd, readLock } from "./datastore/etcd-objects.ts";
 import { type EtcdPlace, withEtcd } from "./datastore/etcd-place.ts";
-import { MOVED_FROM, readKubernetes } from "./datastore/kubernetes-objects.ts";
+import { originIn, readKubernetes } from "./datastore/kubernetes-objects.ts";
 import { differences, type StoredObjects } from "./datastore/stored-objects.ts";
 import { trialImport } from "./datastore/trial-import.ts";
+import { BUILT_IN, publishedVersion } from "./gather-public-manifest.ts";
 
 /** Reads what the migration is decided from: etcd, the Kubernetes datastore, and the manifest as it is in the cluster. Nothing is changed. */
 export async function gatherDatastore(observation: Observation, sources: UpgradeSources): Promise<DatastoreFacts> {
   refuseUnmigratable(observation);
+  refuseNoFiles(observation, sources);
   const { names, service } = observation;
   const { client, files, signal } = sources;
   const overlay = service.variant === "overlay";
@@ -42,12 +44,18 @@ export async function gatherDatastore(observation: Observation, sources: Upgrade
 
   const { text, ...definitions } = await published(files, target);
   const base = await files.read(file);
+  for (const [name, one] of [
+    [file, base],
+    [target, text],
+  ] as const)
+    refuseOtherFiles(observation, name, one, sources);
   const theirs = { objects: await liveObjects(base, text, sources) };
   const merged = mergeManifest({ base, theirs, ours: text, take: {}, leave: DEFINITION });
   const objects = merged.objects({ not: DEFINITION });
   const crds = definitionsIn(text) as CustomResourceDefinition[];
   const namespaces = (await client.list(NAMESPACES, { signal })).items.map(({ metadata }) => metadata.name);
-  const trial = await trialImport(snapshot.objects, { crds, namespaces, names, signal });
+  const nodes = (await client.list(NODES, { signal })).items.map(({ metadata }) => metadata.name);
+  const trial = await trialImport(snapshot, { crds, namespaces, nodes, names, signal });
   const lostEdits = merged.conflicts.filter(({ path }) => !isOfEtcd(path)).map(({ path }) => editLost(path, target));
   return {
     ...{ etcd, revision: snapshot.revision, counts: countsOf(snapshot.objects), ready },
@@ -61,10 +69,26 @@ export async function gatherDatastore(observation: Observation, sources: Upgrade
   };
 }
 
+/** Of ours every file is built in, and of this release. */
+function refuseNoFiles({ names }: Observation, { files }: UpgradeSources): void {
+  if (names.dialect === "calico" && files.from === BUILT_IN) throw errors.MIGRATE_DATASTORE_NO_FILES();
+}
+
+function refuseOtherFiles(
+  { names, service }: Observation,
+  file: string,
+  text: string,
+  { files }: UpgradeSources,
+): void {
+  if (names.dialect === "vendor") return;
+  const version = publishedVersion(file, text);
+  const runs = service.version ?? "";
+  if (version !== undefined && version !== runs) throw errors.MIGRATE_DATASTORE_OTHER_FILES(files.from, version, runs);
+}
+
 /** Where the old data is, if this cluster was migrated. */
-export function findOldData({ service }: Observation): EtcdPlace | undefined {
-  const text = service.clusterInformation?.metadata.annotations?.[MOVED_FROM];
-  return text === undefined ? undefined : (JSON.parse(text) as EtcdPlace);
+export function findOldData({ names, service }: Observation): EtcdPlace | undefined {
+  return originIn(service.clusterInformation, names);
 }
 
 const NO_SPACE = 1;
@@ -89,8 +113,8 @@ async function refuseForeignNodes(objects: StoredObjects, { client, signal }: Up
   const nodes = new Set((await client.list(NODES, { signal })).items.map(({ metadata }) => metadata.name));
   const named = [...objects.values()].flatMap(({ kind, object }) => {
     if (kind.served.kind !== "BlockAffinity") return [];
-    const { node } = object["spec"] as { node?: string };
-    return node === undefined || nodes.has(node) ? [] : [node];
+    const { node, type } = object["spec"] as { node?: string; type?: string };
+    return node === undefined || nodes.has(node) || type === "virtual" ? [] : [node];
   });
   const foreign = [...new Set(named)].sort();
   if (foreign.length > 0) throw errors.MIGRATE_DATASTORE_FOREIGN_NODES(foreign);

@@ -17,7 +17,7 @@ import { upgradePath } from "../plans/upgrade/upgrade-path.ts";
 import { mergedFacts, published, type UpgradeSources } from "../upgrade/gather-upgrade.ts";
 
 /** Where files come from if no place was given. */
-const BUILT_IN = "built in";
+export const BUILT_IN = "built in";
 const NONE_GIVEN = { manifest: false, base: false, values: false, chart: false };
 
 /** Reads what the public operator would read of a plain manifest, and the files that install the operator. */
@@ -70,9 +70,14 @@ function fileOf({ names: { manifests } }: Observation, { typha }: LiveManifest, 
 
 /** Files of another release would upgrade in the same run what they migrate. */
 function refuseOtherFiles({ service }: Observation, text: string, file: string, { files }: UpgradeSources): void {
-  const agents = manifestObjects(file, text).find(({ kind }) => kind === "DaemonSet") as ManifestWorkload | undefined;
-  const image = agents && containerIn(agents.spec.template.spec, AGENT)?.image;
-  const version = /:(v\d+\.\d+\.\d+)$/.exec(image ?? "")?.[1];
+  const version = publishedVersion(file, text);
   const runs = service.version ?? "";
   if (version !== undefined && version !== runs) throw errors.MIGRATE_OPERATOR_OTHER_FILES(files.from, version, runs);
+}
+
+/** Of the public system's agents in a manifest; undefined where their image does not say. */
+export function publishedVersion(file: string, text: string): string | undefined {
+  const agents = manifestObjects(file, text).find(({ kind }) => kind === "DaemonSet") as ManifestWorkload | undefined;
+  const image = agents && containerIn(agents.spec.template.spec, AGENT)?.image;
+  return /:(v\d+\.\d+\.\d+)$/.exec(image ?? "")?.[1];
 }

@@ -265,7 +265,13 @@ function ourStored({ groups }: RightsContext["names"], verbs: readonly string[],
 
 function informationRights(names: RightsContext["names"]): Right[] {
   const { stored } = v3Places(names).find(({ noun }) => noun === "clusterInformation")!;
-  return rightsOn(stored, ["patch"], { name: names.singleton });
+  return rightsOn(stored, ["get", "patch"], { name: names.singleton });
+}
+
+/** The public system keeps what is known of a node with the node. */
+function nodeDataRights({ dialect }: RightsContext["names"]): Right[] {
+  if (dialect === "vendor") return [];
+  return [...rightsOn(NODES, ["list"]), ...rightsOn(NODES, ["patch"], { sometimes: "if etcd has data of nodes" })];
 }
 
 const STEP_RIGHTS: Readonly<Record<ActionName, Declared<Step["inputs"]>>> = {
@@ -382,11 +388,16 @@ const STEP_RIGHTS: Readonly<Record<ActionName, Declared<Step["inputs"]>>> = {
       ...ourStored(names, ["list"]),
       ...ourStored(names, ["create"]),
       ...ourStored(names, ["get", "update"], "of an import that was cut off"),
+      ...nodeDataRights(names),
     ],
     undo: ourStored(names, ["delete"], "if the CRDs were there before"),
   })),
   "open-datastore": declare<OpenDatastoreInputs>(({ etcd }, { names }) => ({
-    run: [...etcdRights(etcd), ...informationRights(names)],
+    run: [
+      ...etcdRights(etcd),
+      ...informationRights(names),
+      ...ourStored(names, ["list"], "if something was written to etcd past the lock"),
+    ],
     undo: [...ourStored(names, ["list"]), ...COPIED_KINDS.flatMap((kind) => rightsOn(kind, ["list"]))],
   })),
   "keep-old-data": declare<KeepOldDataInputs>(({ etcd }) => ({ run: [], undo: etcdRights(etcd) })),

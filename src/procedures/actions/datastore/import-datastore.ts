@@ -1,9 +1,11 @@
 import type { Action, Work } from "../../action.ts";
+import { awaitQuiet } from "../../migrations/datastore/await-quiet.ts";
 import { errors } from "../../migrations/datastore/errors.ts";
 import { type EtcdSnapshot, readEtcd, readLock, writeEtcd } from "../../migrations/datastore/etcd-objects.ts";
 import { type EtcdPlace, withEtcd } from "../../migrations/datastore/etcd-place.ts";
 import { readKubernetes, removeKubernetes, writeKubernetes } from "../../migrations/datastore/kubernetes-objects.ts";
-import { byId, differences, type StoredObjects } from "../../migrations/datastore/stored-objects.ts";
+import { layoutOf } from "../../migrations/datastore/layout.ts";
+import { byId, type Difference, differences, type StoredObjects } from "../../migrations/datastore/stored-objects.ts";
 
 export type ImportDatastoreInputs = {
   etcd: EtcdPlace;
@@ -25,6 +27,7 @@ export const importDatastore: Action<ImportDatastoreInputs, Before> = {
   before: async (_inputs, work) => [...(await readKubernetes(work)).keys()],
 
   async apply(inputs, work) {
+    await withEtcd(inputs.etcd, work, (connection) => awaitQuiet(connection, work));
     const { objects, revision } = await snapshot(inputs, work);
     work.waitingFor(`${objects.size} objects to be copied`);
     await writeKubernetes(objects, work);
@@ -34,16 +37,16 @@ export const importDatastore: Action<ImportDatastoreInputs, Before> = {
 
   async undo(inputs, work, before) {
     await carryBack(inputs, work);
-    if (inputs.fresh) return;
-    const present = await readKubernetes(work);
-    await removeKubernetes(
-      [...present.values()].filter(({ id }) => !before.includes(id)),
-      work,
-    );
+    const present = [...(await readKubernetes(work)).values()].filter(({ id }) => !before.includes(id));
+    // What is in new CRDs goes with them.
+    await removeKubernetes(inputs.fresh ? present.filter(({ kind }) => kind.annotations) : present, work);
   },
 };
 
-async function snapshot({ etcd, leave }: ImportDatastoreInputs, work: Work): Promise<EtcdSnapshot> {
+async function snapshot(
+  { etcd, leave }: ImportDatastoreInputs,
+  work: Work,
+): Promise<Pick<EtcdSnapshot, "objects" | "revision">> {
   const { objects, revision } = await withEtcd(etcd, work, (connection) => readEtcd(connection, work.names));
   return { objects: byId([...objects.values()].filter(({ id }) => !leave.includes(id))), revision };
 }
@@ -54,22 +57,46 @@ export async function carryBack({ etcd, leave }: ImportDatastoreInputs, work: Wo
   await withEtcd(etcd, work, async (connection) => {
     const lock = await readLock(connection, names);
     if (!lock?.moved) return;
-    const information = names.kinds.clusterInformation.kind;
     const { objects: before } = await readEtcd(connection, names);
-    const left = [...before.values()].filter(({ id }) => leave.includes(id) || id.startsWith(`${information} `));
-    const there = [...(await readKubernetes(work)).values()].filter(({ id }) => !id.startsWith(`${information} `));
+    const left = [...before.values()].filter(({ id }) => leave.includes(id) || isInformation(id, work));
+    const there = [...(await readKubernetes(work)).values()].filter(({ id }) => !isInformation(id, work));
     const wanted = byId([...there, ...left]);
     const changed = await writeEtcd(connection, wanted, names, signal);
     refuseDifferences(wanted, (await readEtcd(connection, names)).objects, "etcd");
     work.say(`${changed} objects that changed since were carried back to etcd, 0 of ${wanted.size} different`);
+    const derived = await layoutOf(names).writeDerived?.(connection, work);
+    if (derived) work.say(`carried back too: ${derived}`);
   });
 }
 
+/** Where programs read the lock before they write, what was under way when it was set still arrives. */
+export async function refuseLateWrites({ etcd, leave }: ImportDatastoreInputs, work: Work): Promise<void> {
+  await withEtcd(etcd, work, async (connection) => {
+    const { objects } = await readEtcd(connection, work.names);
+    const information = [...objects.values()].find(({ id }) => isInformation(id, work));
+    const locked = Number(information?.object.metadata.resourceVersion);
+    const late = byId(
+      [...objects.values()].filter(({ id, object }) => {
+        return Number(object.metadata.resourceVersion) > locked && !leave.includes(id);
+      }),
+    );
+    if (late.size === 0) return;
+    const there = await readKubernetes(work);
+    const different = differences(late, new Map([...there].filter(([id]) => late.has(id))));
+    if (different.length > 0) throw errors.MIGRATE_DATASTORE_WRITTEN(different.length, shown(different));
+  });
+}
+
+const isInformation = (id: string, { names }: Work): boolean =>
+  id.startsWith(`${names.kinds.clusterInformation.kind} `);
+
 const SHOWN = 3;
+
+const shown = (different: readonly Difference[]): string[] =>
+  different.slice(0, SHOWN).map(({ id, why }) => `${id}: ${why}`);
 
 function refuseDifferences(wanted: StoredObjects, found: StoredObjects, where: string): void {
   const different = differences(wanted, found);
   if (different.length === 0) return;
-  const first = different.slice(0, SHOWN).map(({ id, why }) => `${id}: ${why}`);
-  throw errors.MIGRATE_DATASTORE_DIFFERS(different.length, where, first);
+  throw errors.MIGRATE_DATASTORE_DIFFERS(different.length, where, shown(different));
 }

@@ -1,9 +1,10 @@
 import type { Action } from "../../action.ts";
-import { awaitCopies, hasCopies } from "../../migrations/datastore/copied-objects.ts";
+import { awaitCopies } from "../../migrations/datastore/await-copies.ts";
 import { writeLock } from "../../migrations/datastore/etcd-objects.ts";
 import { withEtcd } from "../../migrations/datastore/etcd-place.ts";
 import { markOrigin, setKubernetesReady } from "../../migrations/datastore/kubernetes-objects.ts";
-import { carryBack, type ImportDatastoreInputs } from "./import-datastore.ts";
+import { layoutOf } from "../../migrations/datastore/layout.ts";
+import { carryBack, type ImportDatastoreInputs, refuseLateWrites } from "./import-datastore.ts";
 
 export type OpenDatastoreInputs = ImportDatastoreInputs & {
   /** Whether it was open before it was locked. */
@@ -19,9 +20,11 @@ type Before = { copied: boolean };
  */
 export const openDatastore: Action<OpenDatastoreInputs, Before> = {
   needed: async () => true,
-  before: async ({ etcd }, work) => ({ copied: await withEtcd(etcd, work, (one) => hasCopies(one, work.names)) }),
+  before: async ({ etcd }, work) => ({ copied: await withEtcd(etcd, work, layoutOf(work.names).hasCopies) }),
 
-  async apply({ etcd, ready }, work) {
+  async apply(inputs, work) {
+    const { etcd, ready } = inputs;
+    await refuseLateWrites(inputs, work);
     await markOrigin(etcd, work);
     await withEtcd(etcd, work, (one) => writeLock(one, work.names, { ready: false, moved: true }));
     await setKubernetesReady(ready, work);

@@ -6,9 +6,7 @@ import { COPIED_KINDS, copyFolder } from "../../../datastore/copied-kinds.ts";
 import type { EtcdConnection } from "../../../datastore/etcd/etcd-connection.ts";
 import { readFolder, readPage } from "../../../datastore/etcd/etcd-keys.ts";
 import { parseKept } from "../../../datastore/kept-form.ts";
-import { sleep } from "../../../kit/clock.ts";
-import type { Work } from "../../action.ts";
-import { errors } from "../../actions/errors.ts";
+import type { Access } from "./layout.ts";
 
 /** Whether anything of Kubernetes was copied to etcd. */
 export async function hasCopies(etcd: EtcdConnection, names: Names): Promise<boolean> {
@@ -16,30 +14,11 @@ export async function hasCopies(etcd: EtcdConnection, names: Names): Promise<boo
   return pages.some(({ values }) => values.length > 0);
 }
 
-/** etcd is asked again this often: what is waited for is written by another program, and seen by comparing two systems. */
-const LOOK_MS = 500;
-
-/**
- * Waits until agents that read etcd would see the pods, namespaces and policies there are now. What changes between two looks is not waited for:
- * in a large cluster some pod always changes, and its copy follows.
- */
-export async function awaitCopies(etcd: EtcdConnection, work: Work): Promise<void> {
-  const began = work.clock.now();
-  let before = await outdatedCopies(etcd, work);
-  while (before.size > 0) {
-    work.waitingFor(`vendor-kube-controllers to copy ${before.size} objects to etcd`);
-    if (work.stallMs !== undefined && work.clock.now() - began > work.stallMs) {
-      throw errors.STEP_STALLED("copies in etcd", Math.round(work.stallMs / 60_000));
-    }
-    await sleep(work.clock, LOOK_MS, work.signal);
-    work.signal.throwIfAborted();
-    const now = await outdatedCopies(etcd, work);
-    before = new Map([...now].filter(([key, version]) => before.get(key) === version));
-  }
-}
-
 /** By key, the version of each object whose copy is missing, another or too many. */
-async function outdatedCopies(etcd: EtcdConnection, { client, names, signal }: Work): Promise<Map<string, string>> {
+export async function outdatedCopies(
+  etcd: EtcdConnection,
+  { client, names, signal }: Access,
+): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   for (const kind of COPIED_KINDS) {
     const { items } = await client.list<KubeObject>(kind, { signal });

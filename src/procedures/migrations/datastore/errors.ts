@@ -18,6 +18,23 @@ export const errors = defineErrors({
     fix: (key) => `etcdctl get ${key}, and if nothing needs it: etcdctl del ${key}`,
     exitCode: CHECK_FAILED,
   },
+  MIGRATE_DATASTORE_NODE_NAMES: {
+    means:
+      "A node has another name in etcd than in Kubernetes. Blocks, handles and settings name it, and vendorctl renames nothing.",
+    example: ["host-1", "node-1.example.com"],
+    say: (name: string, called: string) => `Node ${name} in etcd is node ${called} of Kubernetes`,
+    fix: () => "calicoctl datastore migrate, which renames nodes; see docs/guide/migrate-datastore.md#calico-clusters",
+    exitCode: CHECK_FAILED,
+  },
+  MIGRATE_DATASTORE_WRITTEN: {
+    means:
+      "Something was written to etcd past the lock, after the copy was made. Calico's lock is read by its CNI plugin and controllers; calicoctl does not ask.",
+    example: [1, ["GlobalNetworkPolicy default.web: spec.order differs"]],
+    say: (count: number, first: readonly string[]) =>
+      `${count} ${count === 1 ? "object was" : "objects were"} written to the locked etcd after the copy was made: ${first.join("; ")}`,
+    fix: () => "stop what writes there, then vendorctl rollback, and migrate again",
+    exitCode: CHECK_FAILED,
+  },
   MIGRATE_DATASTORE_NO_INFORMATION: {
     means: "The etcd that was asked has no ClusterInformation: it is another etcd, or its data was dropped.",
     example: ["https://10.0.0.1:2379"],

@@ -1,38 +1,34 @@
 import type { Names } from "../../../api/names.ts";
 import type { KubeObject } from "../../../api/object.ts";
+import { errors as datastoreErrors } from "../../../datastore/errors.ts";
 import type { EtcdConnection } from "../../../datastore/etcd/etcd-connection.ts";
 import { ABSENT, deleteKey, type EtcdValue, readFolder, readKey, writeKey } from "../../../datastore/etcd/etcd-keys.ts";
 import { informationKey } from "../../../datastore/etcd/etcd-lock.ts";
 import { errors } from "./errors.ts";
-import {
-  byId,
-  differences,
-  keptKinds,
-  ownersFirst,
-  type StoredObject,
-  type StoredObjects,
-  storedObject,
-  uidsAcross,
-  withOwners,
-} from "./stored-objects.ts";
+import { layoutOf, type StoredObject, type Unplaced } from "./layout.ts";
+import { differences, ownersFirst, type StoredObjects, uidsAcross, withOwners } from "./stored-objects.ts";
 
 /** Everything of ours in etcd, as of one revision. */
 export interface EtcdSnapshot {
   objects: StoredObjects;
+  /** What the Kubernetes datastore has no place for. */
+  unplaced: readonly Unplaced[];
   revision: number;
 }
 
-/** `/vendor/resources/v3/`: one folder holds all kinds, so one range reads them at one revision. */
 export async function readEtcd(etcd: EtcdConnection, names: Names): Promise<EtcdSnapshot> {
-  const kinds = keptKinds(names);
-  const root = `/${names.dialect}/resources/${names.groups.served.version}/`;
-  const { values, revision } = await readFolder(etcd, root);
-  const objects = values.map((value): StoredObject => {
-    const kind = kinds.find(({ folder }) => value.key.startsWith(folder));
-    if (!kind) throw errors.MIGRATE_DATASTORE_UNKNOWN_KEY(value.key);
-    return storedObject(kind, kind.read(value));
-  });
-  return { objects: byId(objects), revision };
+  const layout = layoutOf(names);
+  const { values, revision } = await readFolder(etcd, layout.root);
+  const objects = new Map<string, StoredObject>();
+  const unplaced: Unplaced[] = [];
+  for (const value of values) {
+    const placed = layout.place(value);
+    if (placed === undefined) continue;
+    if ("unplaced" in placed) unplaced.push(placed);
+    else if (objects.has(placed.id)) throw datastoreErrors.ETCD_VALUE_BAD(value.key, `another key is ${placed.id} too`);
+    else objects.set(placed.id, placed);
+  }
+  return { objects, unplaced, revision };
 }
 
 /** What a ClusterInformation says of its datastore. */
@@ -90,25 +86,21 @@ export async function writeEtcd(
   const changed = new Set(differences(wanted, live).map(({ id }) => id));
   const uids = uidsAcross(wanted, live);
   for (const { id, kind, object } of ownersFirst(wanted)) {
-    if (!changed.has(id) || keyOf(kind, object) === informationKey(names)) continue;
+    if (!changed.has(id) || kind.keyOf(object) === informationKey(names)) continue;
     signal.throwIfAborted();
     const was = live.get(id)?.object.metadata;
     const metadata = { ...object.metadata, ...(was && { uid: was.uid, creationTimestamp: was.creationTimestamp }) };
     const expect = Number(was?.resourceVersion ?? ABSENT);
-    const text = kind.written(withOwners({ ...object, metadata } as KubeObject, uids));
-    if ((await writeKey(etcd, keyOf(kind, object), text, expect)) === undefined) overtaken(id);
+    const text = kind.written(withOwners({ ...object, metadata } as KubeObject, uids), live.get(id)?.value);
+    if ((await writeKey(etcd, kind.keyOf(object), text, expect)) === undefined) overtaken(id);
   }
   for (const [id, { kind, object }] of live) {
     if (wanted.has(id)) continue;
     signal.throwIfAborted();
     const expect = Number(object.metadata.resourceVersion);
-    if ((await deleteKey(etcd, keyOf(kind, object), expect)) === undefined) overtaken(id);
+    if ((await deleteKey(etcd, kind.keyOf(object), expect)) === undefined) overtaken(id);
   }
   return changed.size;
-}
-
-function keyOf({ folder, served }: StoredObject["kind"], { metadata }: KubeObject): string {
-  return `${folder}${served.namespaced ? `${metadata.namespace}/` : ""}${metadata.name}`;
 }
 
 /** Nothing of ours writes while the lock holds. */

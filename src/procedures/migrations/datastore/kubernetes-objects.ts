@@ -2,37 +2,30 @@ import type { Names } from "../../../api/names.ts";
 import type { KubeObject, ResourceKind } from "../../../api/object.ts";
 import { clusterInformation } from "../../../api/resources/cluster-information.ts";
 import { v3Place } from "../../../api/resources/v3-places.ts";
-import type { Client } from "../../../cluster/client.ts";
-import { isAlreadyExists, isNotFound } from "../../../cluster/failures.ts";
+import { isAlreadyExists, isConflict, isNotFound } from "../../../cluster/failures.ts";
 import { inParallel } from "../../../kit/in-parallel.ts";
 import type { EtcdPlace } from "./etcd-place.ts";
+import { type Access, layoutOf, type MovedKind, type StoredObject } from "./layout.ts";
 import {
   byId,
   differences,
-  keptKinds,
   ownersFirst,
-  type StoredObject,
   type StoredObjects,
   storedObject,
   uidsAcross,
   withOwners,
 } from "./stored-objects.ts";
 
-interface Access {
-  client: Client;
-  names: Names;
-  signal: AbortSignal;
-}
-
 const AT_ONCE = 8;
 
 /** Everything of ours in the Kubernetes datastore. A kind that has no CRD has no objects. */
 export async function readKubernetes({ client, names, signal }: Access): Promise<StoredObjects> {
   const found: StoredObject[] = [];
-  for (const kind of keptKinds(names)) {
+  for (const kind of layoutOf(names).kinds) {
     try {
       const { items } = await client.list<KubeObject>(kind.served, { signal });
-      found.push(...items.map((object) => storedObject(kind, object)));
+      const read = items.flatMap((object) => kind.fromKubernetes(object) ?? []);
+      found.push(...read.map((object) => storedObject(kind, object)));
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
@@ -63,8 +56,9 @@ function levelsOf(objects: readonly StoredObject[]): StoredObject[][] {
 
 async function put(one: StoredObject, live: StoredObjects, wanted: StoredObjects, access: Access): Promise<void> {
   const { client, signal } = access;
-  const { served } = one.kind;
-  const object = withOwners(written(one.object), uidsAcross(wanted, live));
+  const { served, annotations } = one.kind;
+  if (annotations) return await annotate(one, annotations(one.object), access);
+  const object = one.kind.toKubernetes(withOwners(one.object, uidsAcross(wanted, live)));
   const there = live.get(one.id)?.object;
   const stored = await (there
     ? client.replace<KubeObject>(served, versioned(object, there), { signal })
@@ -78,24 +72,30 @@ async function put(one: StoredObject, live: StoredObjects, wanted: StoredObjects
   }
 }
 
-function versioned(object: KubeObject, { metadata: { uid, resourceVersion } }: KubeObject): KubeObject {
-  return { ...object, metadata: { ...object.metadata, uid, resourceVersion } } as KubeObject;
+function versioned(object: KubeObject, { metadata: { resourceVersion } }: KubeObject): KubeObject {
+  return { ...object, metadata: { ...object.metadata, ...(resourceVersion && { resourceVersion }) } };
 }
 
-/** What the server does not write itself. */
-function written(object: KubeObject): KubeObject {
-  const { name, namespace, labels, annotations, finalizers, ownerReferences } = object.metadata;
-  const kept = Object.entries({ namespace, labels, annotations, finalizers, ownerReferences });
-  const metadata = { name, ...Object.fromEntries(kept.filter(([, value]) => value !== undefined)) };
-  return { ...object, metadata };
+async function annotate(
+  { kind, object }: StoredObject,
+  annotations: Record<string, string | null>,
+  { client, signal }: Access,
+): Promise<void> {
+  const { name } = object.metadata;
+  await client.patch(kind.served, { name }, { type: "merge", patch: { metadata: { annotations } } }, { signal });
 }
 
-export async function removeKubernetes(objects: Iterable<StoredObject>, { client, signal }: Access): Promise<void> {
+export async function removeKubernetes(objects: Iterable<StoredObject>, access: Access): Promise<void> {
+  const { client, signal } = access;
   await inParallel(
     [...objects],
     AT_ONCE,
-    async ({ kind, object }) => {
-      await client.delete(kind.served, object.metadata, { signal }).catch((error: unknown) => {
+    async (one) => {
+      const { kind, object } = one;
+      const removed = kind.annotations
+        ? annotate(one, kind.annotations(undefined), access)
+        : client.delete(kind.served, object.metadata, { signal });
+      await removed.catch((error: unknown) => {
         if (!isNotFound(error)) throw error;
       });
     },
@@ -114,15 +114,40 @@ export async function setKubernetesReady(ready: boolean, { client, names, signal
 }
 
 /** Where the data came from, until that is dropped. */
-export const MOVED_FROM = "vendor.io/datastore-moved-from";
+const MOVED_FROM = "vendor.io/datastore-moved-from";
 
-export async function markOrigin(etcd: EtcdPlace | undefined, { client, names, signal }: Access): Promise<void> {
-  const annotations = { [MOVED_FROM]: etcd === undefined ? null : JSON.stringify(etcd) };
-  const kind = informationKind(names);
-  await client.patch(
-    kind,
-    { name: names.singleton },
-    { type: "merge", patch: { metadata: { annotations } } },
-    { signal },
-  );
+export async function markOrigin(etcd: EtcdPlace | undefined, access: Access): Promise<void> {
+  const { client, names, signal } = access;
+  const kind = informationMoved(names);
+  for (;;) {
+    const stored = await client.get<KubeObject>(kind.served, { name: names.singleton }, { signal });
+    const object = kind.fromKubernetes(structuredClone(stored)) ?? stored;
+    const { [MOVED_FROM]: _, ...others } = object.metadata.annotations ?? {};
+    const annotations = { ...others, ...(etcd && { [MOVED_FROM]: JSON.stringify(etcd) }) };
+    const wanted = kind.toKubernetes({ ...object, metadata: { ...object.metadata, annotations } }).metadata.annotations;
+    const gone = Object.keys(stored.metadata.annotations ?? {}).filter((key) => wanted?.[key] === undefined);
+    const metadata = {
+      resourceVersion: stored.metadata.resourceVersion,
+      annotations: { ...wanted, ...Object.fromEntries(gone.map((key) => [key, null])) },
+    };
+    try {
+      await client.patch(kind.served, stored.metadata, { type: "merge", patch: { metadata } }, { signal });
+      return;
+    } catch (error) {
+      // Agents that start write it too.
+      if (!isConflict(error)) throw error;
+    }
+  }
+}
+
+/** Where the data of this cluster came from, by what its ClusterInformation says. */
+export function originIn(information: KubeObject | undefined, names: Names): EtcdPlace | undefined {
+  const read = information && informationMoved(names).fromKubernetes(structuredClone(information));
+  const text = read?.metadata.annotations?.[MOVED_FROM];
+  return text === undefined ? undefined : (JSON.parse(text) as EtcdPlace);
+}
+
+function informationMoved(names: Names): MovedKind {
+  const { kind } = informationKind(names);
+  return layoutOf(names).kinds.find(({ served }) => served.kind === kind)!;
 }

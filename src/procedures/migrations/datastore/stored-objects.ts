@@ -1,29 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Names } from "../../../api/names.ts";
 import { groupVersion, type KubeObject } from "../../../api/object.ts";
-import { type DatastoreKind, datastoreKinds } from "../../../datastore/datastore-kinds.ts";
-
-/** One object of the datastore, wherever it was read. */
-export interface StoredObject {
-  /** `NetworkPolicy shop/default.web`. */
-  id: string;
-  kind: DatastoreKind;
-  object: KubeObject;
-}
+import type { MovedKind, StoredObject } from "./layout.ts";
 
 /** By id. */
 export type StoredObjects = ReadonlyMap<string, StoredObject>;
 
-/** The kinds that the datastore keeps for users and programs; copies of Kubernetes' objects are none. */
-export function keptKinds(names: Names): DatastoreKind[] {
-  return [...datastoreKinds(names).values()].filter(({ served }) => served.group === names.groups.stored.group);
-}
-
-export function storedObject(kind: DatastoreKind, object: KubeObject): StoredObject {
+export function storedObject(kind: MovedKind, object: KubeObject, value?: string): StoredObject {
   const { namespace, name } = object.metadata;
   const { served } = kind;
   const id = `${served.kind} ${served.namespaced ? `${namespace}/` : ""}${name}`;
-  return { id, kind, object: { ...object, apiVersion: groupVersion(served), kind: served.kind } };
+  const named = { ...object, apiVersion: groupVersion(served), kind: served.kind };
+  return { id, kind, object: named, ...(value !== undefined && { value }) };
 }
 
 export const byId = (objects: readonly StoredObject[]): StoredObjects => new Map(objects.map((one) => [one.id, one]));

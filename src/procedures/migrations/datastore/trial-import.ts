@@ -3,13 +3,16 @@ import type { CustomResourceDefinition } from "../../../api/schema/crd.ts";
 import { createClient } from "../../../cluster/client.ts";
 import { CRDS, NAMESPACES } from "../../../cluster/kinds.ts";
 import type { Found } from "../../plans/upgrade/inventory.ts";
+import type { EtcdSnapshot } from "./etcd-objects.ts";
 import { readKubernetes, writeKubernetes } from "./kubernetes-objects.ts";
-import { byId, differences, type StoredObject, type StoredObjects } from "./stored-objects.ts";
+import type { StoredObject, Unplaced } from "./layout.ts";
+import { byId, differences, type StoredObjects } from "./stored-objects.ts";
 
 interface TrialOptions {
   /** Those that will be applied. */
   crds: readonly CustomResourceDefinition[];
   namespaces: readonly string[];
+  nodes: readonly string[];
   names: Names;
   signal: AbortSignal;
 }
@@ -20,13 +23,20 @@ interface Trial {
   leave: string[];
 }
 
-const AGAIN = "Change or delete the object in etcd: vendorctl --datastore etcd.";
+const again = ({ dialect }: Names): string =>
+  `Change or delete the object in etcd: ${dialect === "vendor" ? "vendorctl --datastore etcd" : "calicoctl, or etcdctl for what IPAM keeps"}.`;
 
 /** Imports everything into an API server of this process, with the CRDs to come: what that refuses or changes, the cluster would too. */
-export async function trialImport(objects: StoredObjects, options: TrialOptions): Promise<Trial> {
-  const { crds, namespaces, names, signal } = options;
+export async function trialImport(
+  { objects, unplaced }: Pick<EtcdSnapshot, "objects" | "unplaced">,
+  options: TrialOptions,
+): Promise<Trial> {
+  const { crds, namespaces, nodes, names, signal } = options;
   const homeless = [...objects.values()].filter(
     ({ kind, object }) => kind.served.namespaced && !namespaces.includes(object.metadata.namespace ?? ""),
+  );
+  const hosts = [...objects.values()].filter(
+    ({ kind, object }) => kind.annotations && !nodes.includes(object.metadata.name),
   );
   const found = homeless.map(({ id, object }): Found => {
     const why = `Namespace ${object.metadata.namespace} is not there, and Kubernetes keeps nothing in it.`;
@@ -38,8 +48,14 @@ export async function trialImport(objects: StoredObjects, options: TrialOptions)
       todo: "Create the namespace, or accept the loss; the object stays in etcd.",
     };
   });
-  const leave = homeless.map(({ id }) => id);
-  const wanted = byId([...objects.values()].filter(({ id }) => !leave.includes(id)));
+  const stays: readonly Unplaced[] = [
+    ...unplaced,
+    ...hosts.map(({ id }) => ({ id, unplaced: "It is no node of Kubernetes, which keeps nodes of its own only." })),
+  ];
+  const todo = "Accept the loss; it stays in etcd.";
+  found.push(...stays.map(({ id, unplaced: why }): Found => ({ name: nameFor(id), at: id, fate: "lost", why, todo })));
+  const leave = [...homeless, ...hosts].map(({ id }) => id);
+  const wanted = byId([...objects.values()].filter(({ id, kind }) => !leave.includes(id) && !kind.annotations));
   const { createApiServer } = await import("../../../apiserver/server.ts");
   const { kubernetesKinds } = await import("../../../apiserver/kubernetes/kinds.ts");
   const server = await createApiServer({ kinds: kubernetesKinds() });
@@ -59,9 +75,17 @@ export async function trialImport(objects: StoredObjects, options: TrialOptions)
       leave,
       found: [
         ...found,
-        ...[...refused].map(([id, why]): Found => ({ name: nameFor(id), at: id, fate: "blocks", why, todo: AGAIN })),
+        ...[...refused].map(
+          ([id, why]): Found => ({ name: nameFor(id), at: id, fate: "blocks", why, todo: again(names) }),
+        ),
         ...changed.map(({ id, why }): Found => {
-          return { name: nameFor(id), at: id, fate: "blocks", why: `The CRD keeps it otherwise: ${why}.`, todo: AGAIN };
+          return {
+            name: nameFor(id),
+            at: id,
+            fate: "blocks",
+            why: `The CRD keeps it otherwise: ${why}.`,
+            todo: again(names),
+          };
         }),
       ],
     };

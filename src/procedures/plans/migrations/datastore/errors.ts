@@ -7,12 +7,25 @@ const namesOf = (all: readonly string[]): string =>
 
 /** Why an installation on etcd does not move to the Kubernetes datastore, or its old data does not go. */
 export const errors = defineErrors({
-  MIGRATE_DATASTORE_PUBLIC: {
-    means: "The public system has a procedure of its own for this, with a lock that its own programs honour.",
-    say: () =>
-      "with --names calico the datastore is migrated by the public tool: its programs honour its lock, and vendorctl leaves it to that",
-    fix: () =>
-      "calicoctl datastore migrate lock, export, import and unlock, as the public documentation has it; then vendorctl --names calico check",
+  MIGRATE_DATASTORE_CANAL: {
+    means:
+      "With canal-etcd.yaml, flannel keeps the nodes' subnets in etcd too, and canal.yaml would give nodes others.",
+    say: () => "canal-etcd.yaml is not migrated: flannel has its subnets in etcd, and pods would get other addresses",
+    fix: () => "keep etcd, or install the cluster again with canal.yaml",
+    exitCode: CHECK_FAILED,
+  },
+  MIGRATE_DATASTORE_NO_FILES: {
+    means: "Manifests of the public system are not built in: they are read from where its release is.",
+    say: () => "the manifests of Calico are not built in",
+    fix: () => "--manifest-url with the address of the release that runs, its folder manifests in it",
+    exitCode: CHECK_FAILED,
+  },
+  MIGRATE_DATASTORE_OTHER_FILES: {
+    means: "Files of another release would upgrade in the same run what they migrate.",
+    example: ["https://example.com/v3.31.5", "v3.31.5", "v3.31.3"],
+    say: (from: string, version: string, runs: string) =>
+      `the manifests at ${from} are of ${version}, and the cluster runs ${runs}`,
+    fix: (_from, _version, runs) => `give the manifests of ${runs}, or run vendorctl --names calico upgrade first`,
     exitCode: CHECK_FAILED,
   },
   MIGRATE_DATASTORE_NO_MANIFEST: {

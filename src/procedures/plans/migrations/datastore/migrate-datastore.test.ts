@@ -67,7 +67,16 @@ describe("what is not migrated is refused by its name", () => {
       "on the Kubernetes datastore already",
     ],
     ["an older release", cluster("vendor-etcd.yaml", { version: "v3.27.5" }), "the cluster runs v3.27.5"],
-    ["the public system", { ...cluster("vendor-etcd.yaml"), names: calicoNames }, "migrated by the public tool"],
+    [
+      "another line of the public system",
+      { ...cluster("vendor-etcd.yaml", { version: "v3.30.2" }), names: calicoNames },
+      "this tool migrates v3.31.x",
+    ],
+    [
+      "flannel's subnets in etcd",
+      { ...cluster("vendor-overlay-etcd.yaml", { version: "v3.31.5" }), names: calicoNames },
+      "flannel has its subnets in etcd",
+    ],
   ])("%s", (_what, observation, sentence) => {
     expect(() => refuseUnmigratable(observation)).toThrow(sentence);
   });

@@ -1,3 +1,4 @@
+import { parseVersion, sameLine } from "../../../../api/tables/version.ts";
 import { INSTALLED_RELEASE } from "../../../../api/tables/version-gates.ts";
 import type { Budget } from "../../../canary/budget.ts";
 import { chooseCanary, watchOf } from "../../../canary/canary-plan.ts";
@@ -26,11 +27,18 @@ interface MigrateDatastoreRequest {
 
 /** What cannot be migrated is refused before etcd is asked. */
 export function refuseUnmigratable({ names, service }: Observation): void {
-  if (names.dialect !== "vendor") throw errors.MIGRATE_DATASTORE_PUBLIC();
   if (service.method !== "manifest") throw errors.MIGRATE_DATASTORE_NO_MANIFEST(service.method);
   if (service.datastore !== "etcd") throw errors.MIGRATE_DATASTORE_NOT_ETCD();
-  if (service.version !== INSTALLED_RELEASE)
-    throw errors.MIGRATE_DATASTORE_OTHER_VERSION(service.version ?? "an unknown version", INSTALLED_RELEASE);
+  const runs = service.version ?? "an unknown version";
+  if (names.dialect === "vendor") {
+    if (runs !== INSTALLED_RELEASE) throw errors.MIGRATE_DATASTORE_OTHER_VERSION(runs, INSTALLED_RELEASE);
+    return;
+  }
+  // Where the public system keeps what is known of one line of releases.
+  const [version, line] = [parseVersion(runs), parseVersion(INSTALLED_RELEASE)!];
+  const known = `v${line.major}.${line.minor}.x`;
+  if (!version || !sameLine(version, line)) throw errors.MIGRATE_DATASTORE_OTHER_VERSION(runs, known);
+  if (service.variant === "overlay") throw errors.MIGRATE_DATASTORE_CANAL();
 }
 
 /** Everything of ours moves from etcd to CRDs, under a lock, and the agents after it, node by node. */
@@ -60,7 +68,7 @@ export function planMigrateDatastore(
     ...withCanary(
       {
         steps: migrateSteps(observation, facts, { waves, atOnce, canary: watch }),
-        notes: notesOf(facts, waves.flat().length, atOnce),
+        notes: notesOf(observation, facts, { nodes: waves.flat().length, atOnce }),
       },
       canary,
     ),
@@ -81,7 +89,11 @@ function wavesOf({ nodes, service }: Observation, inputs: WavesInputs | undefine
 const SECONDS_A_BATCH = 20;
 const OBJECTS_A_SECOND = 200;
 
-function notesOf(facts: DatastoreFacts, nodes: number, atOnce: number): string[] {
+function notesOf(
+  { names }: Observation,
+  facts: DatastoreFacts,
+  { nodes, atOnce }: { nodes: number; atOnce: number },
+): string[] {
   const { counts, edits, etcd, revision } = facts;
   const objects = Object.values(counts).reduce((sum, count) => sum + count, 0);
   const pause = Math.ceil(nodes / Math.max(1, atOnce)) * SECONDS_A_BATCH + Math.ceil(objects / OBJECTS_A_SECOND) + 10;
@@ -89,6 +101,7 @@ function notesOf(facts: DatastoreFacts, nodes: number, atOnce: number): string[]
   return [
     `etcd at ${etcd.endpoints.join(", ")} has ${objects} objects at revision ${revision}: ${kinds.join(", ")}.`,
     `Until the last agent has switched, for about ${pause} s, new pods wait for their network and no policy or pool can be changed; policy stays enforced. --no-waves is the shortest.`,
+    ...(names.dialect === "calico" ? [LOCKED_FELIX] : []),
     ...(edits.length === 0
       ? ["No edits of the manifest were found."]
       : [`Carried over of your edits (${edits.length}):`]),
@@ -98,6 +111,9 @@ function notesOf(facts: DatastoreFacts, nodes: number, atOnce: number): string[]
   ];
 }
 
+const LOCKED_FELIX =
+  "Calico's agents follow no change while their datastore is locked: rules stay as they are, NetworkPolicies of Kubernetes take effect afterwards, and pods that are deleted stay Terminating until then.";
+
 /** Removes what was left in etcd. */
 export function planDropOldData(
   observation: Observation,
@@ -105,7 +121,6 @@ export function planDropOldData(
   { command }: { command: string },
 ): Plan {
   const { names, service } = observation;
-  if (names.dialect !== "vendor") throw errors.MIGRATE_DATASTORE_PUBLIC();
   if (!etcd || service.datastore !== "api") throw errors.MIGRATE_DATASTORE_NOTHING_OLD();
   const { secret, endpoints } = etcd;
   const drop = step(

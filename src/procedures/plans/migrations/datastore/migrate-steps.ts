@@ -1,5 +1,4 @@
 import type { KubeObject } from "../../../../api/object.ts";
-import { INSTALLED_RELEASE } from "../../../../api/tables/version-gates.ts";
 import type { HoldAgentsInputs } from "../../../actions/nodes/hold-agents.ts";
 import type { UpdateAgentsInputs } from "../../../actions/nodes/update-agents.ts";
 import { nameOf, type Target, targetOf } from "../../../actions/objects/target.ts";
@@ -280,7 +279,8 @@ function settingsStep({ objects, target }: DatastoreFacts): Step {
   );
 }
 
-function verifyStep({ names }: Observation): Step {
+function verifyStep({ names, service }: Observation): Step {
+  const { version = "" } = service;
   const target = singleton(names, "clusterInformation", "stored");
   const path = names.fields.clusterVersion.split(".");
   return step(
@@ -291,7 +291,7 @@ function verifyStep({ names }: Observation): Step {
       where: nameOf(target),
       because: `ClusterInformation in the Kubernetes datastore has the version that etcd had. ${GUIDE}#steps.`,
     },
-    { until: [{ target, path, matches: `^${INSTALLED_RELEASE.replaceAll(".", "\\.")}$` }] },
+    { until: [{ target, path, matches: `^${version.replaceAll(".", "\\.")}$` }] },
   );
 }
 
