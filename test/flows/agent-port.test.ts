@@ -262,9 +262,13 @@ function pathsOf(value: unknown, path: (string | number)[] = []): (string | numb
   return path.length === 0 ? below : [path, ...below];
 }
 
-function changed(of: object, path: readonly (string | number)[], value: unknown): Record<string, unknown> {
+function changed(
+  of: Record<string, unknown>,
+  path: readonly (string | number)[],
+  value: unknown,
+): Record<string, unknown> {
   const copy = structuredClone(of);
-  let at = copy as Record<string | number, unknown>;
+  let at: Record<string | number, unknown> = copy;
   for (const name of path.slice(0, -1)) at = at[name] as typeof at;
   at[path.at(-1)!] = value;
   return copy;

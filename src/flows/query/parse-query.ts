@@ -9,6 +9,8 @@ import { lower, readTime, readValue, type WrittenValue } from "./values.ts";
 const LONGEST = 4_096;
 /** Of parentheses. */
 const DEEPEST = 16;
+/** Words, and values of fields: each is compared with every flow there is, while nothing else is answered. */
+const MOST = 64;
 /** Of what was found, in a message. */
 const SHOWN = 40;
 
@@ -25,6 +27,7 @@ export function parseQuery(text: string): FlowQuery {
 class Reader {
   readonly #text: string;
   #at = 0;
+  #compared = 0;
   #times: { field: "since" | "until"; at: number; bound: TimeBound }[] = [];
 
   constructor(text: string) {
@@ -144,6 +147,7 @@ class Reader {
     const tests: ValueTest[] = [];
     for (;;) {
       const at = this.#at;
+      this.#countCompared();
       const test = readValue(QUERY_FIELDS[field], this.#value(`a value of ${field}`));
       if ("expected" in test) {
         const text = this.#text.slice(at, this.#at);
@@ -156,6 +160,7 @@ class Reader {
 
   #word(): Condition {
     const start = this.#at;
+    this.#countCompared();
     const { text, segments, quoted } = this.#value("a term");
     if (!quoted) this.#checkWord(start, text);
     if (this.#text[this.#at] === ",")
@@ -175,6 +180,10 @@ class Reader {
     const colon = text.indexOf(":");
     if (colon >= 0) this.#fail(start + colon, 1, 'a field before ":", or quotes around the word');
     if (text.toLowerCase() === "not") this.#fail(start, text.length, '"-" directly before a term');
+  }
+
+  #countCompared(): void {
+    if (++this.#compared > MOST) this.#fail(this.#at, 1, `at most ${MOST} words and values`);
   }
 
   /** Up to a space, a comma or a parenthesis, with parts in quotes. */
