@@ -81,11 +81,11 @@ export function addMigrateCommands(program: Command, start: Start): void {
   const leaving = addProcedureFlags(
     document(migrate.command("datastore"), {
       short: "Move policies, pools and addresses from etcd to Kubernetes",
-      long: "Move an installation of vendor-etcd.yaml or vendor-overlay-etcd.yaml to the Kubernetes datastore. etcd is locked, copied at one revision and compared object by object; then the agents switch, one node first, the others in waves. Until the last one has, new pods wait. Canary traffic is measured meanwhile, and the migration is rolled back if it loses more than the budget. The old data stays in etcd until it is dropped, and a rollback carries back what has changed since. With --names calico: from calico-etcd.yaml to calico.yaml, whose folder --manifest-url names.",
+      long: "Move an installation of vendor-etcd.yaml or vendor-overlay-etcd.yaml to the Kubernetes datastore. etcd is locked, copied at one revision and compared object by object; then the agents switch, one node first, the others in waves. Until the last one has, new pods wait. Canary traffic is measured meanwhile, and the migration is rolled back if it loses more than the budget. The old data stays in etcd until it is dropped, and a rollback carries back what has changed since. With --names calico: from calico-etcd.yaml to calico.yaml, whose place --manifest-url names.",
       examples: [
         ["Show the steps, how long new pods wait, and what would be lost", "vendorctl plan migrate datastore"],
         ["Switch all agents in one wave", "vendorctl migrate datastore --no-waves"],
-        ["Plan it for Calico", "vendorctl --names calico plan migrate datastore --manifest-url FOLDER"],
+        ["Plan it for Calico", "vendorctl --names calico plan migrate datastore --manifest-url file:///DIR"],
         ["Remove the old data from etcd, once no rollback is needed", "vendorctl migrate datastore --drop-old-data"],
       ],
     }),
