@@ -1,6 +1,7 @@
 import { runningVersion } from "../api/tables/release.ts";
 import { LOOPBACK } from "../cluster/program.ts";
 import { errors } from "./errors.ts";
+import type { OtlpTarget } from "./export/otlp-sender.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -17,6 +18,8 @@ export interface FlowLogsConfig extends HealthConfig {
   version: string;
   /** In bytes, of what is kept: flows beyond it are merged, then the oldest are forgotten. */
   memory: number;
+  /** Where flows are exported to. */
+  otlp: OtlpTarget | undefined;
 }
 
 export interface FlowUIConfig extends HealthConfig {
@@ -28,6 +31,7 @@ export function readFlowLogsConfig(env: Env): FlowLogsConfig {
     ...healthConfig(env),
     ...{ port: portOf(env, "PORT", 7443), apiPort: portOf(env, "API_PORT", 5443), version: runningVersion(env) },
     memory: mebibytesOf(env, "HISTORY_MIB", 512) * 2 ** 20,
+    otlp: otlpTarget(env),
   };
 }
 
@@ -53,4 +57,36 @@ function portOf(env: Env, name: string, otherwise: number): number {
   const value = Number(text);
   if (!Number.isInteger(value) || value < 1 || value > 65535) throw errors.FLOWS_PORT_BAD(name, text);
   return value;
+}
+
+function otlpTarget(env: Env): OtlpTarget | undefined {
+  const headers = headersIn(env["EXPORT_OTLP_HEADERS"] ?? "");
+  const ca = env["EXPORT_OTLP_CA"] || undefined;
+  const endpoint = env["EXPORT_OTLP_ENDPOINT"];
+  if (!endpoint) return undefined;
+  if (!URL.canParse(endpoint) || !/^https?:$/.test(new URL(endpoint).protocol))
+    throw errors.FLOWS_EXPORT_ENDPOINT_BAD(endpoint.slice(0, 200));
+  return { endpoint, headers, ca };
+}
+
+/** As OpenTelemetry writes them in one text: `name=value,name=value`, percent-encoded. */
+function headersIn(text: string): Record<string, string> {
+  const pairs = text.split(",").filter((pair) => pair.trim() !== "");
+  return Object.fromEntries(
+    pairs.map((pair, index) => {
+      const [, name, value = ""] = /^\s*([\w!#$%&'*+.^`|~-]+)\s*=\s*(.*?)\s*$/s.exec(pair) ?? [];
+      const plain = decoded(value);
+      // The value is a secret.
+      if (!name || plain === undefined || !/^[\t -~]*$/.test(plain)) throw errors.FLOWS_EXPORT_HEADERS_BAD(index + 1);
+      return [name.toLowerCase(), plain];
+    }),
+  );
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
 }

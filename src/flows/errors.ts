@@ -24,4 +24,18 @@ export const errors = defineErrors({
     fix: (name: string) => `set ${name} of the container to a number from 1 to 65535, or omit it`,
     exitCode: CONFIG,
   },
+  FLOWS_EXPORT_ENDPOINT_BAD: {
+    means: "The address of the collector that flows are exported to is not a URL.",
+    example: ["collector:4318"],
+    say: (text: string) => `EXPORT_OTLP_ENDPOINT is "${text}", which is not a URL of a collector`,
+    fix: () => "write export.otlp.endpoint of FlowLogs as http://HOST:PORT or https://HOST:PORT",
+    exitCode: CONFIG,
+  },
+  FLOWS_EXPORT_HEADERS_BAD: {
+    means: "The headers for the collector, from the Secret that FlowLogs names, cannot be read.",
+    example: [2],
+    say: (position: number) => `header ${position} for the collector is not NAME=VALUE`,
+    fix: () => "write the key of the Secret as NAME=VALUE,NAME=VALUE; encode commas and signs beyond ASCII as %2C",
+    exitCode: CONFIG,
+  },
 });

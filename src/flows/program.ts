@@ -17,6 +17,9 @@ import { TABLE_COLUMNS } from "./api/flow-object.ts";
 import { FlowsFront } from "./api/flows-front.ts";
 import { readFlowLogsConfig } from "./config.ts";
 import { errors } from "./errors.ts";
+import { exportProgress } from "./export/export-progress.ts";
+import { FlowExport } from "./export/flow-export.ts";
+import { otlpSender } from "./export/otlp-sender.ts";
 import { flowLogsMetrics } from "./flow-logs-metrics.ts";
 import { agentPort } from "./ingest/agent-port.ts";
 import { flowPace } from "./ingest/flow-pace.ts";
@@ -37,9 +40,17 @@ export const flowLogsProgram: Program = async (world) => {
   const metrics = programMetrics();
   const counts = flowLogsMetrics(metrics, store);
   const pace = flowPace();
+  const { otlp, version: release } = config;
+  const exported =
+    otlp &&
+    new FlowExport({
+      ...{ sender: otlpSender(otlp), progress: exportProgress(client), version: release },
+      ...{ clock, log, metrics },
+    });
   const keep = async (batch: FlowBatch) => {
     const taken = store.add(batch);
     counts.received(batch, taken);
+    if (taken === "added") exported?.offer(batch);
   };
   try {
     const agents = agentPort({
@@ -64,7 +75,12 @@ export const flowLogsProgram: Program = async (world) => {
     log.info({ ...listening }, "taking flows from agents");
     await Promise.all([
       serveAggregated(world, { front, client, port: config.apiPort, name: "flows.vendor.io/v1" }),
-      reportCollection({ ...{ client, store, clock, log, signal }, received: () => counts.sums() }),
+      reportCollection({
+        ...{ client, store, clock, log, signal },
+        received: () => counts.sums(),
+        exported: () => exported?.state(),
+      }),
+      exported?.run(signal),
       renewing(world, (tls) => agents.setSecureContext(tls)),
     ]);
   } finally {

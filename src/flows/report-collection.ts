@@ -6,6 +6,7 @@ import type { Client } from "../cluster/client.ts";
 import { isNotFound } from "../cluster/failures.ts";
 import { type Clock, sleep } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
+import type { ExportState } from "./export/flow-export.ts";
 import type { FlowStore } from "./store/flow-store.ts";
 
 const PERIOD_MS = 30_000;
@@ -18,6 +19,8 @@ export interface CollectionParts {
   store: FlowStore;
   /** Rows that came in since the start. */
   received(): { rows: number; merged: number; unattributed: number };
+  /** Undefined: nothing is exported. */
+  exported(): ExportState | undefined;
   clock: Clock;
   log: Log;
   signal: AbortSignal;
@@ -28,6 +31,7 @@ export async function reportCollection({
   client,
   store,
   received,
+  exported,
   clock,
   log,
   signal,
@@ -58,11 +62,23 @@ export async function reportCollection({
     isFirst = sending === 0;
     try {
       const ref = { name: vendorNames.singleton };
-      const patch = { status: { collection } };
+      const patch = { status: { collection, export: exportStatus(exported()) } };
       await client.patch<KubeObject>(kind, ref, { type: "merge", patch }, { subresource: "status", signal });
     } catch (error) {
       // Without the resource somebody runs this by hand, or it is being removed.
       if (!signal.aborted && !isNotFound(error)) log.warn({ error }, "the state of collecting could not be reported");
     }
   }
+}
+
+/** Null takes away what was there before exporting was turned off. */
+function exportStatus(state: ExportState | undefined): object | null {
+  if (!state) return null;
+  const { sent, dropped, waiting, failure, refusal } = state;
+  return {
+    ...{ sent, dropped, waiting },
+    failure: failure?.why ?? null,
+    failingSince: failure ? new Date(failure.since).toISOString() : null,
+    refusal: refusal ?? null,
+  };
 }

@@ -247,6 +247,22 @@ describe("an installation", () => {
     await world.request("flowLogs");
     await world.untilStatus("flow-logs", "Available");
     await world.untilStatus("flow-ui", "Degraded", "NotInThisRelease");
+    // What vendor-flow-logs says of exporting, once it has failed for longer than a collector takes to start.
+    const failing = {
+      failure: "the collector answered 503",
+      failingSince: "2026-01-01T00:00:00.000Z",
+      waiting: 7,
+      dropped: 2,
+    };
+    const patch = { status: { export: failing } };
+    await world.kubectl.patch(
+      storedKind("flowLogs"),
+      { name: "default" },
+      { type: "merge", patch },
+      { subresource: "status" },
+    );
+    const status = await world.untilStatus("flow-logs", "Degraded", "FlowExportFailing");
+    expect(status.message).toContain("the collector answered 503. 7 wait, and 2 are lost.");
     const names = async () =>
       (await world.kubectl.list(DEPLOYMENTS, { namespace: "vendor-system" })).items.map(
         ({ metadata }) => metadata.name,

@@ -276,6 +276,15 @@ describe("what the operator refuses", () => {
     for (const part of ["flow-logs", "flow-ui"]) await world.untilStatus(part, "Degraded", "FlowResourcesTooEarly");
   });
 
+  it("flows that are exported to what is no URL", async () => {
+    world = await operatorLab();
+    world.startOperator();
+    await world.installation();
+    await world.request("flowLogs", { export: { otlp: { endpoint: "collector:4318" } } });
+    const status = await world.untilStatus("flow-logs", "Degraded", "FlowExportEndpointMalformed");
+    expect(status.message).toContain('"collector:4318" is not the URL of a collector');
+  });
+
   it("a second operator in another namespace: it ends with a code, and the status of the first names it", async () => {
     world = await operatorLab();
     world.startOperator();

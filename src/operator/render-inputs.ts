@@ -1,5 +1,6 @@
 import { vendorNames } from "../api/names.ts";
 import { groupVersion, type KubeObject, type OwnerReference } from "../api/object.ts";
+import type { FlowLogsSpec } from "../api/resources/flow-logs.ts";
 import type { InstallationSpec } from "../api/resources/installation.ts";
 import { OVERRIDES_FIELD } from "../api/resources/workload-overrides.ts";
 import type { ClusterKind } from "../api/tables/cluster-kinds.ts";
@@ -32,6 +33,7 @@ export function prepareRendering(
   const dataplane = theOne(observed.dataplaneConfigurations)?.spec;
   const cgroupV2Path = dataplane?.cgroupV2Path ?? dataplane?.CgroupV2Path;
   const notifications = theOne(observed.flowUIs)?.spec?.["notifications"];
+  const { otlp } = (theOne(observed.flowLogs)?.spec as FlowLogsSpec | undefined)?.export ?? {};
   const overrides = overridesIn(observed);
   const pullSecrets = (spec.imagePullSecrets ?? []).map(({ name }) => name);
   return {
@@ -54,6 +56,7 @@ export function prepareRendering(
       ...(dataplane?.healthPort ? { healthPort: dataplane.healthPort } : {}),
       ...(dataplane?.policySyncPathPrefix ? { policySyncPathPrefix: dataplane.policySyncPathPrefix } : {}),
       ...(Object.keys(overrides).length > 0 ? { overrides } : {}),
+      ...(otlp ? { flowExport: otlp } : {}),
       ...(notifications === "Enabled" || notifications === "Disabled" ? { uiNotifications: notifications } : {}),
     },
   };

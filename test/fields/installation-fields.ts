@@ -1,3 +1,4 @@
+import type { FlowLogsSpec } from "../../src/api/resources/flow-logs.ts";
 import type { InstallationSpec } from "../../src/api/resources/installation.ts";
 import { type DeploymentOverrides, OVERRIDES_FIELD } from "../../src/api/resources/workload-overrides.ts";
 import type { Component } from "../../src/operator/render/inputs.ts";
@@ -85,6 +86,9 @@ const ROLL_OUT = {
   "spec.strategy.rollingUpdate.maxUnavailable": { spec: { strategy: { rollingUpdate: { maxUnavailable: 0 } } } },
 };
 
+const OTLP = { endpoint: "https://collector:4318", headersSecret: { name: "collector" } };
+const otlp = (set: object) => ({ base: { export: { otlp: OTLP } }, set: { export: { otlp: set } } });
+
 /** A part with a resource of its own, by the field of that resource. */
 const part = (component: Component, noun: "apiServer" | "flowLogs" | "flowUI") => (spec: Record<string, unknown>) =>
   renderComponent(component, inputsFor({ more: { overrides: { [noun]: spec[OVERRIDES_FIELD[noun]] ?? {} } } }));
@@ -164,8 +168,21 @@ export const INSTALLATION_TABLES: readonly KindTable[] = [
     fields: overrides("apiServerDeployment", {}, { containers: ["vendor-apiserver"] }, { ...SPREAD, ...ROLL_OUT }),
   },
   {
-    ...{ noun: "flowLogs", seenIn: part("flow-logs", "flowLogs") },
-    fields: overrides("flowLogsDeployment", {}, { containers: ["vendor-flow-logs"] }, SPREAD),
+    noun: "flowLogs",
+    seenIn: ({ export: { otlp } = {}, flowLogsDeployment = {} }: FlowLogsSpec) => {
+      const exporting = otlp?.endpoint ? { flowExport: otlp } : {};
+      return renderComponent(
+        "flow-logs",
+        inputsFor({ more: { overrides: { flowLogs: flowLogsDeployment }, ...exporting } }),
+      );
+    },
+    fields: {
+      "export.otlp.endpoint": otlp({ endpoint: "http://collector:4318" }),
+      "export.otlp.headersSecret.name": otlp({ headersSecret: { name: "other" } }),
+      "export.otlp.headersSecret.key": otlp({ headersSecret: { key: "other" } }),
+      "export.otlp.certificateAuthority": otlp({ certificateAuthority: "-----BEGIN CERTIFICATE-----" }),
+      ...overrides("flowLogsDeployment", {}, { containers: ["vendor-flow-logs"] }, SPREAD),
+    },
   },
   {
     noun: "flowUI",

@@ -38,6 +38,7 @@ const REASONS = {
   NodeProblems: "partial",
   NotInThisRelease: "partial",
   FlowNodesSilent: "partial",
+  FlowExportFailing: "partial",
   EndpointUnanswered: "transient",
   DefinitionsMissing: "transient",
   APIServiceUnavailable: "transient",

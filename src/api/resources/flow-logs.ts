@@ -1,7 +1,7 @@
 import { vendorNames } from "../names.ts";
 import { conditionColumn, conditions, messageColumn, sinceColumn } from "./conditions.ts";
 import { integer, list, object, text } from "./describe.ts";
-import { defineResource } from "./resource.ts";
+import { defineResource, type ObjectOf } from "./resource.ts";
 import { oneCopyOverrides } from "./workload-overrides.ts";
 
 export const flowLogs = defineResource({
@@ -10,6 +10,32 @@ export const flowLogs = defineResource({
   namespaced: false,
   description: "Asks for the flow logs API, from v3.30 on; there is one, named default.",
   spec: object("How flow logs are kept. That the resource is there asks for them.", {
+    export: object("Where flows are sent to, in addition to the API.", {
+      otlp: object(
+        "A collector of OpenTelemetry: each flow of each interval is a log record, by OTLP over HTTP, as protobuf with gzip.",
+        {
+          endpoint: text(
+            "URL of the collector, such as https://collector.observability.svc:4318; /v1/logs is appended.",
+            {
+              minLength: 1,
+              maxLength: 2048,
+            },
+          ),
+          headersSecret: object(
+            "Headers of each request, such as those that authenticate: NAME=VALUE,NAME=VALUE in a Secret of the namespace of vendor-flow-logs. What changes there is read when its pod starts again.",
+            {
+              name: text("Name of the Secret."),
+              key: text("The key in it. Default: headers."),
+            },
+            ["name"],
+          ),
+          certificateAuthority: text(
+            "Certificates of the authorities that are trusted for the collector, PEM. Default: those of the image.",
+          ),
+        },
+        ["endpoint"],
+      ),
+    }),
     flowLogsDeployment: oneCopyOverrides(vendorNames.workloads.flowLogs),
   }),
   status: object("How the flow logs API is doing.", {
@@ -31,6 +57,14 @@ export const flowLogs = defineResource({
         text("ports, addresses or names."),
       ),
     }),
+    export: object("What vendor-flow-logs says of exporting, twice a minute.", {
+      sent: integer("Log records since its start that the collector took."),
+      dropped: integer("Log records since its start that are lost: too many waited, or the collector refused them."),
+      waiting: integer("Log records that wait."),
+      failure: text("Why the last attempt failed; absent: it did not."),
+      failingSince: text("When attempts began to fail.", { format: "date-time" }),
+      refusal: text("Why the collector refused some, the last time."),
+    }),
   }),
   columns: [
     conditionColumn("Ready", "Whether flows are collected"),
@@ -39,3 +73,8 @@ export const flowLogs = defineResource({
     messageColumn("Ready"),
   ],
 });
+
+export type FlowLogs = ObjectOf<typeof flowLogs>;
+export type FlowLogsSpec = NonNullable<FlowLogs["spec"]>;
+/** Where flows are exported to. */
+export type FlowExportSpec = NonNullable<NonNullable<FlowLogsSpec["export"]>["otlp"]>;

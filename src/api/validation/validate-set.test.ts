@@ -71,4 +71,24 @@ describe("objects that go together", () => {
       "FlowLogs default: FLOW_RESOURCES_TOO_EARLY",
     ]);
   });
+
+  it("export flows to URLs, and trust certificates", () => {
+    const exporting = (otlp: object) => said([operator("FlowLogs", { export: { otlp } })]);
+    for (const endpoint of ["http://collector:4318", "https://otlp.example.test/team/"])
+      expect(exporting({ endpoint })).toEqual([]);
+    const hosts = [
+      "collector:4318",
+      "ftp://collector",
+      "http://",
+      "https://user:word@collector",
+      "http://collector/?a=b",
+    ];
+    for (const endpoint of hosts)
+      expect(exporting({ endpoint })).toEqual(["FlowLogs default: FLOW_EXPORT_ENDPOINT_MALFORMED"]);
+    const pem = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
+    expect(exporting({ endpoint: "https://c", certificateAuthority: pem + pem })).toEqual([]);
+    expect(exporting({ endpoint: "https://c", certificateAuthority: "ca.crt" })).toEqual([
+      "FlowLogs default: FLOW_EXPORT_AUTHORITY_MALFORMED",
+    ]);
+  });
 });

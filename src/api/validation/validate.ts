@@ -7,6 +7,7 @@ import type { BGPConfiguration } from "../resources/bgp-configuration.ts";
 import type { BGPFilter } from "../resources/bgp-filter.ts";
 import type { BGPPeer } from "../resources/bgp-peer.ts";
 import type { DataplaneConfiguration } from "../resources/dataplane-configuration.ts";
+import type { FlowLogs } from "../resources/flow-logs.ts";
 import type { HostEndpoint } from "../resources/host-endpoint.ts";
 import type { Installation } from "../resources/installation.ts";
 import type { IPPool } from "../resources/ip-pool.ts";
@@ -25,7 +26,7 @@ import { DATAPLANE_PROBLEMS, dataplaneConfigurationProblems } from "./dataplane-
 import { serviceProxyProblems } from "./ebpf.ts";
 import { endpointMapProblems } from "./endpoint-map.ts";
 import type { ClusterFacts } from "./facts.ts";
-import { flowResourceProblems } from "./flow-resources.ts";
+import { flowExportProblems, flowResourceProblems } from "./flow-resources.ts";
 import { hostEndpointProblems } from "./host-endpoint.ts";
 import { installationProblems } from "./installation.ts";
 import { ipPoolProblems } from "./ip-pool.ts";
@@ -115,7 +116,8 @@ function ruleProblemsOf(noun: Noun, object: unknown, facts: ClusterFacts): Probl
     case "flowLogs":
     case "flowUI": {
       const { metadata, spec } = object as Part;
-      return [...flowResourceProblems(metadata.name, facts), ...partOverridesProblems(noun, spec)];
+      const exporting = noun === "flowLogs" ? flowExportProblems((object as FlowLogs).spec) : [];
+      return [...flowResourceProblems(metadata.name, facts), ...exporting, ...partOverridesProblems(noun, spec)];
     }
     case "apiServer": {
       const { metadata, spec } = object as Part;

@@ -22,6 +22,7 @@ export type Received<T extends Table> = { [K in keyof T]: Value<T[K]> };
 type Value<F> = F extends Field<infer T> ? T : never;
 
 const VARINT = 0;
+const FIXED_64 = 1;
 const BYTES = 2;
 const FIXED: Readonly<Record<number, number>> = { 1: 8, 5: 4 };
 
@@ -50,6 +51,31 @@ export const int = (number: number): Field<number> => ({
     if (value !== 0) out.push(key(number, VARINT), varint(value));
   },
   read: (_, wire) => (typeof wire === "number" ? wire : Number(BigInt.asIntN(64, wire as bigint))),
+});
+
+/** One choice of several: what is not chosen is absent, and 0 is sent. */
+export const chosenInt = (number: number): Field<number | undefined> => ({
+  ...int(number),
+  absent: undefined,
+  write: (value, out) => {
+    if (value !== undefined) out.push(key(number, VARINT), varint(value));
+  },
+});
+
+/** 64 bits of a width that does not change, as times in nanoseconds are. */
+export const fixed64 = (number: number): Field<bigint> => ({
+  number,
+  sentAs: "bytes",
+  absent: 0n,
+  write: (value, out) => {
+    const content = Buffer.alloc(8);
+    content.writeBigUInt64LE(BigInt.asUintN(64, value));
+    if (value !== 0n) out.push(key(number, FIXED_64), content);
+  },
+  read: (_, wire) => {
+    if ((wire as Buffer).length !== 8) throw new RangeError(`field ${number} of a message is of another type`);
+    return (wire as Buffer).readBigUInt64LE();
+  },
 });
 
 /** Many numbers: written packed, read packed and one by one. */

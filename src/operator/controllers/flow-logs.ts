@@ -1,9 +1,8 @@
 import { FLOW_LOGS_API, vendorNames } from "../../api/names.ts";
 import { isSimulatedNode } from "../../api/protocol/simulated-node.ts";
 import { withFix } from "../../api/protocol/status-message.ts";
-import type { flowLogs } from "../../api/resources/flow-logs.ts";
-import type { ObjectOf } from "../../api/resources/resource.ts";
-import { flowResourceProblems } from "../../api/validation/flow-resources.ts";
+import type { FlowLogs } from "../../api/resources/flow-logs.ts";
+import { flowExportProblems, flowResourceProblems } from "../../api/validation/flow-resources.ts";
 import { type Observed, theOne } from "../observed.ts";
 import { degradedInPart, type Outcome, progressing, ready } from "../outcome.ts";
 import type { ReconcileContext } from "../reconcile-context.ts";
@@ -11,7 +10,7 @@ import { firstFew } from "../workload-health.ts";
 import { apiAnswers } from "./api-service.ts";
 import { reconcileOptional } from "./optional-part.ts";
 
-type Collection = NonNullable<NonNullable<ObjectOf<typeof flowLogs>["status"]>["collection"]>;
+type Status = NonNullable<FlowLogs["status"]>;
 
 /** vendor-flow-logs says twice a minute how collecting goes. */
 const SAID_WITHIN_MS = 120_000;
@@ -23,7 +22,10 @@ export const reconcileFlowLogs = reconcileOptional({
   notInstalled: "There is no FlowLogs named default.",
   assess: assessFlowLogs,
   requests: ({ flowLogs }) => flowLogs,
-  problems: ({ self }) => flowResourceProblems(vendorNames.singleton, { version: self.version }),
+  problems: ({ self, flowLogs }) => [
+    ...flowResourceProblems(vendorNames.singleton, { version: self.version }),
+    ...flowExportProblems((theOne(flowLogs) as FlowLogs | undefined)?.spec),
+  ],
 });
 
 /** Agents hear of it by the Service, and send a first time at once. */
@@ -37,11 +39,25 @@ function withoutNodes({ nodes }: Observed, age: number): Outcome {
   return degradedInPart("FlowNodesSilent", withFix("No node sends flows.", "vendor node show problems, on a node"));
 }
 
+/** A collector that is started again is no trouble. */
+const FAILING_MS = 60_000;
+
+function exportTrouble(exported: Status["export"], now: number): Outcome | undefined {
+  if (!exported?.failure || now - Date.parse(exported.failingSince ?? "") < FAILING_MS) return undefined;
+  const { failure, waiting = 0, dropped = 0 } = exported;
+  const lost = dropped > 0 ? `, and ${dropped} are lost` : "";
+  const message = `Flows come, but are not exported since ${exported.failingSince}: ${failure}. ${waiting} wait${lost}.`;
+  return degradedInPart(
+    "FlowExportFailing",
+    withFix(message, "kubectl get flowlogs default -o yaml, for the endpoint"),
+  );
+}
+
 function assessFlowLogs(hands: ReconcileContext, now: number): Outcome {
   const answers = apiAnswers(hands, now, { ...FLOW_LOGS_API, workload: vendorNames.workloads.flowLogs });
   if (answers.kind !== "ready") return answers;
   const object = theOne(hands.observe().flowLogs);
-  const { collection } = (object?.["status"] ?? {}) as { collection?: Collection };
+  const { collection, export: exported } = (object?.["status"] ?? {}) as Status;
   const said = Date.parse(collection?.time ?? "");
   if (!collection || !(now - said < SAID_WITHIN_MS))
     return progressing("vendor-flow-logs to say what it collects", 5_000);
@@ -51,7 +67,11 @@ function assessFlowLogs(hands: ReconcileContext, now: number): Outcome {
     const message = `Flows come, but not from ${firstFew(silentNodes)}.`;
     return degradedInPart("FlowNodesSilent", withFix(message, "vendor node show problems, on such a node"));
   }
+  const trouble = exportTrouble(exported, now);
+  if (trouble) return trouble;
   const notes = [
+    ...(exported ? [`${exported.sent ?? 0} were exported`] : []),
+    ...(exported?.dropped ? [`${exported.dropped} could not be exported and are lost there`] : []),
     ...(lateNodes.length > 0 ? [`late from ${firstFew(lateNodes)}`] : []),
     ...(skewedNodes.length > 0 ? [`clocks differ on ${firstFew(skewedNodes)}`] : []),
     ...(collection.shed?.length ? [`${collection.shed.join(", ")} of some were merged for want of memory`] : []),

@@ -109,7 +109,11 @@ export function flowLogsRights(names: Names): Rights {
       rule(names.groups.operator.group, [names.kinds.flowLogs.plural], ["get"]),
       rule(names.groups.operator.group, [`${names.kinds.flowLogs.plural}/status`], ["patch"]),
     ],
-    atHome: [],
+    // How far flows are exported; names cannot be asked for when something is created.
+    atHome: [
+      rule("", ["configmaps"], ["get", "patch"], [`${names.workloads.flowLogs}-export`]),
+      rule("", ["configmaps"], ["create"]),
+    ],
   };
 }
 

@@ -1,11 +1,12 @@
 import { FLOW_LOGS_API, type Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { FLOW_LOGS_PORT } from "../../api/protocol/flow-wire.ts";
+import type { FlowExportSpec } from "../../api/resources/flow-logs.ts";
 import { apiService, delegation } from "./aggregated-api.ts";
 import { flowLogsRights } from "./component-rules.ts";
 import { deployment, selectorOf } from "./control-plane.ts";
 import { disruptionBudget } from "./disruption-budget.ts";
-import { HEALTH_ON_POD, variable } from "./environment.ts";
+import { type EnvVar, HEALTH_ON_POD, variable } from "./environment.ts";
 import type { RenderInputs } from "./inputs.ts";
 import { allow, toApiServer } from "./network-policies.ts";
 import { containerPort } from "./pod-parts.ts";
@@ -29,7 +30,11 @@ export function flowLogs(inputs: RenderInputs): KubeObject[] {
     ...accountWithRights(place, everywhere, atHome),
     ...delegation(place),
     // Agents and the API server come from nodes, which a policy cannot name; each shows a certificate.
-    allow(place, [{ ports: [FLOW_LOGS_PORT, API_PORT, HEALTH_PORT] }], toApiServer(inputs)),
+    allow(
+      place,
+      [{ ports: [FLOW_LOGS_PORT, API_PORT, HEALTH_PORT] }],
+      [...toApiServer(inputs), ...(inputs.flowExport ? [{ ports: [portOf(inputs.flowExport)] }] : [])],
+    ),
     disruptionBudget(place),
     {
       apiVersion: "v1",
@@ -57,6 +62,7 @@ export function flowLogs(inputs: RenderInputs): KubeObject[] {
         ...variable("API_PORT", API_PORT),
         HEALTH_ON_POD,
         ...variable("HEALTH_PORT", HEALTH_PORT),
+        ...(inputs.flowExport ? exportVariables(inputs.flowExport) : []),
       ],
       ports: [
         containerPort("agents", FLOW_LOGS_PORT),
@@ -69,4 +75,20 @@ export function flowLogs(inputs: RenderInputs): KubeObject[] {
     }),
     apiService(inputs, FLOW_LOGS_API, place),
   ];
+}
+
+/** Without the Secret the collector answers that it is not authenticated, and the status says so; the pod is not held up. */
+function exportVariables({ endpoint, headersSecret, certificateAuthority }: FlowExportSpec): EnvVar[] {
+  const secret = headersSecret && { name: headersSecret.name, key: headersSecret.key ?? "headers", optional: true };
+  return [
+    ...variable("EXPORT_OTLP_ENDPOINT", endpoint),
+    ...(secret ? [{ name: "EXPORT_OTLP_HEADERS", valueFrom: { secretKeyRef: secret } }] : []),
+    ...variable("EXPORT_OTLP_CA", certificateAuthority),
+  ];
+}
+
+/** After a Service is translated it may be another one: policies of the API are about ports of pods. */
+function portOf({ endpoint }: FlowExportSpec): number {
+  const { port, protocol } = new URL(endpoint);
+  return port === "" ? (protocol === "https:" ? 443 : 80) : Number(port);
 }

@@ -246,6 +246,7 @@ describe("rights", () => {
     const foreign = [...written].filter((each) => !each.endsWith(".crd.vendor.io")).sort();
     expect(rules.flatMap(({ resources }) => resources)).not.toContain("secrets");
     expect(foreign).toEqual([
+      "configmaps.",
       "events.",
       "flowlogs/status.operator.vendor.io",
       "leases.coordination.k8s.io",
@@ -254,6 +255,28 @@ describe("rights", () => {
       "pods/status.",
       "services/status.",
     ]);
+  });
+});
+
+describe("exporting flows", () => {
+  it("gives the program the collector, its Secret by reference, and the way there, and nothing if it is not asked for", () => {
+    const render = (more: object) => renderComponent("flow-logs", inputsFor({ more }));
+    const of = (objects: readonly KubeObject[]) => ({
+      env: workload(objects, "vendor-flow-logs").containers[0]?.env.filter(({ name }) => name.startsWith("EXPORT")),
+      ports: JSON.stringify(objects.find(({ kind }) => kind === "NetworkPolicy")?.["spec"]),
+    });
+    const flowExport = { endpoint: "https://collector.observability.svc:4318", headersSecret: { name: "collector" } };
+    const { env, ports } = of(render({ flowExport }));
+    expect(env).toEqual([
+      { name: "EXPORT_OTLP_ENDPOINT", value: flowExport.endpoint },
+      {
+        name: "EXPORT_OTLP_HEADERS",
+        valueFrom: { secretKeyRef: { name: "collector", key: "headers", optional: true } },
+      },
+    ]);
+    expect(ports).toContain("4318");
+    expect(of(render({ flowExport: { endpoint: "http://collector" } })).ports).toContain('"port":80}');
+    expect(of(render({}))).toEqual({ env: [], ports: expect.not.stringContaining("4318") });
   });
 });
 
