@@ -53,7 +53,7 @@ const LIMITS: ExportLimits = {
 const BACKOFF: Backoff = { initialMs: 1_000, maxMs: 30_000, jitter: 0.5 };
 const SAVED_MS = 15_000;
 /** Rows that are encoded before others get their turn. */
-const AT_A_TIME = 500;
+const AT_A_TIME = 200;
 const LAST_WORDS_MS = 3_000;
 const LONGEST_SLEEP_MS = 60_000;
 

@@ -53,15 +53,6 @@ export const int = (number: number): Field<number> => ({
   read: (_, wire) => (typeof wire === "number" ? wire : Number(BigInt.asIntN(64, wire as bigint))),
 });
 
-/** One choice of several: what is not chosen is absent, and 0 is sent. */
-export const chosenInt = (number: number): Field<number | undefined> => ({
-  ...int(number),
-  absent: undefined,
-  write: (value, out) => {
-    if (value !== undefined) out.push(key(number, VARINT), varint(value));
-  },
-});
-
 /** 64 bits of a width that does not change, as times in nanoseconds are. */
 export const fixed64 = (number: number): Field<bigint> => ({
   number,
