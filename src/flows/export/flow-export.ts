@@ -113,7 +113,11 @@ export class FlowExport {
 
   /** Until the program ends. */
   async run(signal: AbortSignal): Promise<void> {
-    signal.addEventListener("abort", () => this.#wakeSender(), { once: true });
+    const wake = () => {
+      this.#wake();
+      this.#wakeSender();
+    };
+    signal.addEventListener("abort", wake, { once: true });
     await this.#load(signal);
     await Promise.all([this.#encoding(signal), this.#sending(signal), this.#saving(signal)]);
     await this.#save(AbortSignal.timeout(LAST_WORDS_MS));
@@ -142,8 +146,7 @@ export class FlowExport {
         });
         const left = this.#records.length > 0 ? this.#openedAt + this.#limits.lingerMs - clock.now() : Number.MAX_VALUE;
         const lingering = new AbortController();
-        const stop = AbortSignal.any([signal, lingering.signal]);
-        await Promise.race([came, sleep(clock, Math.max(0, Math.min(left, LONGEST_SLEEP_MS)), stop)]);
+        await Promise.race([came, sleep(clock, Math.max(0, Math.min(left, LONGEST_SLEEP_MS)), lingering.signal)]);
         lingering.abort();
         if (this.#openedAt + this.#limits.lingerMs <= clock.now()) this.#pack();
         continue;

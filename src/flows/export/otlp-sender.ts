@@ -40,26 +40,30 @@ export function otlpSender({ endpoint, headers, ca }: OtlpTarget): OtlpSender {
   return {
     send(body, signal) {
       const given: RequestOptions = {
-        ...{
-          method: "POST",
-          agent,
-          timeout: TIMEOUT_MS,
-          signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
-        },
+        ...{ method: "POST", agent },
         headers: {
           ...headers,
           ...{ "content-type": "application/x-protobuf", "content-encoding": "gzip", "content-length": body.length },
         },
       };
       return new Promise((resolve) => {
-        const fail = (error: Error) => resolve({ kind: "failed", why: failureText(error), waitMs: undefined });
+        let stop = () => {};
+        const late = setTimeout(() => stop(), TIMEOUT_MS);
+        const end = (delivery: Delivery) => {
+          clearTimeout(late);
+          signal.removeEventListener("abort", stop);
+          resolve(delivery);
+        };
+        const fail = (error: Error) => end({ kind: "failed", why: failureText(error), waitMs: undefined });
         try {
           const sent = request(url, given, (response) => {
-            readAnswer(response).then((content) => resolve(deliveryOf(response, content)), fail);
+            readAnswer(response).then((content) => end(deliveryOf(response, content)), fail);
           });
+          stop = () => void sent.destroy(new Error(`no answer in ${TIMEOUT_MS / 1_000} seconds`));
+          signal.addEventListener("abort", stop, { once: true });
           sent.on("error", fail);
-          sent.on("timeout", () => sent.destroy(new Error(`no answer in ${TIMEOUT_MS / 1_000} seconds`)));
           sent.end(body);
+          if (signal.aborted) stop();
         } catch (error) {
           fail(error as Error);
         }
@@ -103,6 +107,5 @@ function partialOf(content: Buffer): { rejected: number; why: string } {
 
 function failureText(error: Error): string {
   const { code } = error as NodeJS.ErrnoException;
-  if (error.name === "TimeoutError" || error.name === "AbortError") return `no answer in ${TIMEOUT_MS / 1_000} seconds`;
   return printableLine(error.message || code || error.name).slice(0, SAID);
 }
