@@ -25,6 +25,8 @@ const VERSIONS_PER_MS = 4_096;
 export class FlowHistory {
   readonly #limits: HistoryLimits;
   readonly #byText = new Map<string, StoredFlow>();
+  /** By numbers of the parts of a key: those of agents are the same objects in each batch, and a text of them is long. */
+  readonly #byParts = new Map<string, StoredFlow>();
   /** Parts of keys by their text. */
   readonly #parts = new Map<string, unknown>();
   #flows: (StoredFlow | undefined)[] = [];
@@ -172,9 +174,12 @@ export class FlowHistory {
   }
 
   #flowOf(key: FlowKey, bucket: Bucket): StoredFlow {
+    const parts = partNumbers(key);
+    const same = this.#byParts.get(parts);
+    if (same && !same.isGone) return same;
     const text = keyText(key);
     const known = this.#byText.get(text);
-    if (known) return known;
+    if (known) return this.#remember(parts, known);
     const level = this.#shedLevel();
     if (level > 0) {
       const coarse = coarser(key, level);
@@ -182,7 +187,13 @@ export class FlowHistory {
       if (coarseText !== text) this.#noteShed(bucket, level >= 3 ? 3 : 1);
       return this.#byText.get(coarseText) ?? this.#newFlow(coarse, coarseText);
     }
-    return this.#newFlow(key, text);
+    return this.#remember(parts, this.#newFlow(key, text));
+  }
+
+  #remember(parts: string, flow: StoredFlow): StoredFlow {
+    if (this.#byParts.size > 2 * this.#byText.size + 1_024) this.#byParts.clear();
+    this.#byParts.set(parts, flow);
+    return flow;
   }
 
   #newFlow(key: FlowKey, text: string): StoredFlow {
@@ -284,6 +295,26 @@ export class FlowHistory {
   #noteShed(bucket: Bucket, level: number): void {
     bucket.shed = Math.max(bucket.shed, Math.min(level, SHED_LEVELS.length));
   }
+}
+
+const numbers = new WeakMap<object, number>();
+let lastNumber = 0;
+
+function numberOf(part: object): number {
+  let number = numbers.get(part);
+  if (number === undefined) {
+    number = ++lastNumber;
+    numbers.set(part, number);
+  }
+  return number;
+}
+
+/** One text for the same objects with the same names; equal keys of other objects have another. */
+function partNumbers(key: FlowKey): string {
+  const { from, to, service, port, protocol, verdict, reason, policies, reporter, node, dataplane } = key;
+  const parts = `${numberOf(from)} ${numberOf(to)} ${service ? numberOf(service) : 0} ${numberOf(policies)} ${port}`;
+  // What may be any text stands last, or between signs that it is read up to.
+  return `${parts} ${verdict} ${reporter} ${dataplane} ${protocol.length} ${node.length} ${protocol} ${node} ${reason ?? ""}`;
 }
 
 /** A key that more flows have: level 1 without its port, level 3 also without names. */
