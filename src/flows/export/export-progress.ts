@@ -28,7 +28,7 @@ const BOOTS = 4;
 const MOST_NODES = 20_000;
 const MOST_BYTES = 16 * 2 ** 20;
 
-/** Kept in a ConfigMap: agents send the last hour again to a server that has started, and what was exported is not exported again. */
+/** Kept in a ConfigMap: agents send the last five minutes again to a server that has started, and what was exported is not exported again. */
 export function exportProgress(client: Client): ExportProgress {
   const nodes = new Map<string, Map<string, number>>();
   let isChanged = false;
