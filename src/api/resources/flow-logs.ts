@@ -54,7 +54,7 @@ export const flowLogs = defineResource({
       unattributed: integer("Packets since the start that are in no flow."),
       shed: list(
         "What some flows have lost because they would take too much memory; sums are exact. Ports go first, then addresses, then names.",
-        text("ports, addresses or names."),
+        text("One of ports, addresses and names."),
       ),
     }),
     export: object("What vendor-flow-logs says of exporting, twice a minute.", {

@@ -1,5 +1,6 @@
 import { agentMetrics } from "../../agent/agent-metrics.ts";
 import { controllersMetrics } from "../../controllers/controllers-metrics.ts";
+import { exportMetrics } from "../../flows/export/flow-export.ts";
 import { flowLogsMetrics } from "../../flows/flow-logs-metrics.ts";
 import type { Metrics } from "../../kit/metrics.ts";
 import { processMetrics } from "../../kit/process-metrics.ts";
@@ -42,7 +43,10 @@ export const METRIC_SOURCES: Readonly<Record<string, Source>> = {
   "vendor-flow-logs": {
     title: "Flow logs",
     where: "`/metrics` on port 5443, over TLS and with authentication.",
-    declare: (metrics) => flowLogsMetrics(metrics, { memory: 0, shed: () => [] }),
+    declare: (metrics) => {
+      flowLogsMetrics(metrics, { memory: 0, shed: () => [] });
+      exportMetrics(metrics);
+    },
   },
   process: {
     title: "Every program",
@@ -61,6 +65,9 @@ const METRIC_LABELS: Readonly<Record<string, readonly string[]>> = {
   vendor_controllers_ipam_suspects: ["kind"],
   vendor_controllers_reconciles_total: ["controller", "result"],
   vendor_flow_logs_batches_total: ["result"],
+  vendor_flow_logs_export_dropped_records_total: ["reason"],
+  vendor_flow_logs_export_requests_total: ["result"],
+  vendor_flow_logs_shed: ["what"],
   vendor_node_apply_errors_total: ["code"],
   vendor_node_bgp_routes: ["direction"],
   vendor_node_bgp_sessions: ["state"],

@@ -262,7 +262,8 @@ export class FlowExport {
   }
 }
 
-function exportMetrics(metrics: Metrics) {
+/** With those of vendor-flow-logs. */
+export function exportMetrics(metrics: Metrics) {
   return {
     records: metrics.counter("vendor_flow_logs_exported_records_total", "Flows that a collector took, by OTLP."),
     dropped: metrics.counter(
