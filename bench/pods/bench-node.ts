@@ -1,10 +1,14 @@
 import { execFileSync } from "node:child_process";
-import { rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { POD_INTERFACE_PREFIX, podInterfaceName } from "../../src/api/protocol/pod-network.ts";
 import type { ModelDelta } from "../../src/calc/model.ts";
 import { ModelCopy } from "../../src/calc/model-copy.ts";
 import { createEbpfDataplane } from "../../src/dataplane/ebpf/ebpf-dataplane.ts";
 import { mapDirectory } from "../../src/dataplane/ebpf/programs/programs.ts";
+import type { FlowAccounting } from "../../src/dataplane/flow-sums.ts";
 import { createNodeNetwork } from "../../src/dataplane/net/node-network.ts";
 import { createNatTable } from "../../src/dataplane/nft/nat-table.ts";
 import { createNftDataplane } from "../../src/dataplane/nft/nft-dataplane.ts";
@@ -14,8 +18,11 @@ import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { type BenchPod, CLIENT, NEIGHBOUR_PODS, NODE, type Policies, SERVER } from "./cluster.ts";
 import { iptablesRules } from "./iptables.ts";
 
-/** `plain` forwards and filters nothing: what the others are measured against. `...NoShare`: connections of pods are not counted and not limited. */
-export type DataplaneName = "plain" | "ebpf" | "nft" | "iptables" | "ebpfNoShare" | "nftNoShare";
+/**
+ * `plain` forwards and filters nothing: what the others are measured against. `...NoShare`: connections of pods are not counted and not limited.
+ * `...Flows`: all are counted for flow logs.
+ */
+export type DataplaneName = "plain" | "ebpf" | "nft" | "iptables" | `${"ebpf" | "nft"}${"NoShare" | "Flows"}`;
 
 /** A node with two pods that speak, and neighbours of theirs, under one plane. */
 export interface BenchNode {
@@ -84,37 +91,33 @@ const OPEN: Record<DataplaneName, Open> = {
 
   nftNoShare: (netns, delta, id) => OPEN.nft(netns, withoutShares(delta), id),
 
-  async ebpf(netns, delta, id) {
-    const directory = `/sys/fs/bpf/${id}`;
-    kernel.mounts.ensure("bpf", "/sys/fs/bpf");
-    const plane = await createEbpfDataplane({ kernel, pinDirectory: directory, overlay: OVERLAY, netns });
-    // As the agent has it: where pools ask for the node's address, nftables gives it under both planes.
-    const nat = createNatTable({ kernel, table: TABLE, netns });
-    const close = async () => {
-      await plane.close();
-      nat.close();
-      // Not as a node would be cleaned: what is attached goes with the namespace, all at once.
-      rmSync(directory, { recursive: true, force: true });
-    };
-    try {
-      mustAll((await plane.apply(delta)).objects);
-      await nat.apply(delta);
-      return close;
-    } catch (error) {
+  ebpf: async (netns, delta, id) => (await openEbpf(netns, delta, id)).close,
+
+  async ebpfFlows(netns, delta, id) {
+    const { plane, close } = await openEbpf(netns, delta, id);
+    const stop = await countFlows(plane.flows());
+    return async () => {
+      await stop();
       await close();
-      throw error;
-    }
+    };
   },
 
   async nft(netns, delta) {
     const plane = createNftDataplane({ kernel, table: TABLE, netns });
-    try {
-      mustAll((await plane.apply(delta)).objects);
-    } catch (error) {
-      await plane.close();
-      throw error;
-    }
-    return () => plane.close();
+    return await programmed(plane, delta);
+  },
+
+  async nftFlows(netns, delta) {
+    const directory = mkdtempSync(join(tmpdir(), "vt-bench-"));
+    const thread = pathToFileURL(join(process.cwd(), "dist/flow-counter.js"));
+    const plane = createNftDataplane({ kernel, table: TABLE, netns, flowLogs: { directory, thread } });
+    const close = await programmed(plane, delta);
+    const stop = await countFlows(plane.flows!());
+    return async () => {
+      await stop();
+      await close();
+      rmSync(directory, { recursive: true, force: true });
+    };
   },
 
   async iptables(netns, delta) {
@@ -125,6 +128,60 @@ const OPEN: Record<DataplaneName, Open> = {
     return async () => {};
   },
 };
+
+/** As the agent does while nobody watches. */
+const INTERVAL_MS = 15_000;
+
+/** Counts from here on, and takes what was counted as the agent does. */
+async function countFlows(flows: FlowAccounting): Promise<() => Promise<void>> {
+  let interval = 1;
+  await flows.begin(interval);
+  let turn = Promise.resolve();
+  const timer = setInterval(() => {
+    turn = turn.then(async () => {
+      await flows.begin(interval + 1);
+      await flows.read(interval);
+      await flows.forget(interval++);
+    });
+  }, INTERVAL_MS);
+  return async () => {
+    clearInterval(timer);
+    await turn;
+    await flows.stop();
+  };
+}
+
+async function programmed(plane: ReturnType<typeof createNftDataplane>, delta: ModelDelta) {
+  try {
+    mustAll((await plane.apply(delta)).objects);
+  } catch (error) {
+    await plane.close();
+    throw error;
+  }
+  return () => plane.close();
+}
+
+async function openEbpf(netns: Netns, delta: ModelDelta, id: string) {
+  const directory = `/sys/fs/bpf/${id}`;
+  kernel.mounts.ensure("bpf", "/sys/fs/bpf");
+  const plane = await createEbpfDataplane({ kernel, pinDirectory: directory, overlay: OVERLAY, netns });
+  // As the agent has it: where pools ask for the node's address, nftables gives it under both planes.
+  const nat = createNatTable({ kernel, table: TABLE, netns });
+  const close = async () => {
+    await plane.close();
+    nat.close();
+    // Not as a node would be cleaned: what is attached goes with the namespace, all at once.
+    rmSync(directory, { recursive: true, force: true });
+  };
+  try {
+    mustAll((await plane.apply(delta)).objects);
+    await nat.apply(delta);
+    return { plane, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
 
 function withoutShares(delta: ModelDelta): ModelDelta {
   const settings = delta.settings && { ...delta.settings, workloadConntrackPercent: 100 };

@@ -10,6 +10,8 @@ export const DATAPLANES: Record<DataplaneName, string> = {
   iptables: "iptables",
   ebpfNoShare: "eBPF that does not count connections of pods",
   nftNoShare: "nftables that does not count connections of pods",
+  ebpfFlows: "eBPF with flow logs",
+  nftFlows: "nftables with flow logs",
 };
 
 export const FIGURES: Record<Figure, { name: string; unit: string; digits: number }> = {

@@ -22,6 +22,8 @@ export interface TrafficResult {
   figures: Record<Figure, number[]>;
 }
 
+export type Configuration = Pick<BenchNode, "plane" | "policies">;
+
 /** Requests a second, connections a second, Gbit a second, and seconds of processor time for a Gbit, both ends and the path between. */
 export type Figure = "rr" | "crr" | "gbps" | "cpu";
 
@@ -37,12 +39,13 @@ export async function measureTraffic(
   program: string,
   plan: TrafficPlan,
   progress: (text: string) => void,
+  configurations: readonly Configuration[] = configurationsOf(plan),
 ): Promise<{ results: TrafficResult[]; load: number[] }> {
   const nodes: BenchNode[] = [];
   const [client, server] = [new LoadProcess(program), new LoadProcess(program)];
   const load: number[] = [];
   try {
-    for (const { plane, policies } of configurations(plan)) {
+    for (const { plane, policies } of configurations) {
       progress(`${plane}, ${policies.count} policies ${policies.variant}`);
       nodes.push(await makeNode(plane, policies, modelFor(policies)));
     }
@@ -67,7 +70,7 @@ export async function measureTraffic(
   }
 }
 
-function configurations({ counts, variants }: TrafficPlan): { plane: DataplaneName; policies: Policies }[] {
+function configurationsOf({ counts, variants }: TrafficPlan): Configuration[] {
   const all = counts.flatMap((count) => variants.map((variant) => ({ count, variant })));
   const filters = ["ebpf", "nft", "iptables"] as const;
   const plain = { plane: "plain", policies: { count: 0, variant: "idle" } } as const;

@@ -110,6 +110,8 @@ function treeProblems(program: Command, words: readonly string[]): string[] {
       return [...problems, ...treeProblems(program, words.slice(at))];
     } else if (command.commands.length > 0) {
       const below = command.commands.find((child) => child.name() === word || child.aliases().includes(word));
+      // `flows` takes a query too.
+      if (!below && command.registeredArguments.length > 0) continue;
       if (!below) return [...problems, `${nameOf(command)} has no command ${word}`];
       command = below;
     }

@@ -180,7 +180,13 @@ describe.skipIf(whyNoRealNodes)(`flow logs of real nodes${whyNoRealNodes ? `: ${
     });
     await expect.poll(() => askFrom(netns, { host: clusterIP, port: 80 }, 500), EVERY).toBeUndefined();
     const following = tool.start("flows", "-n", NAMESPACE, "-f", "verdict:deny", "-o", "json");
-    await following.said(/"Deny"/);
+    let isHeard = false;
+    const heard = following.said(/"Deny"/).then(() => {
+      isHeard = true;
+    });
+    // It may not follow yet when somebody knocks first.
+    while (!isHeard) await askFrom(netns, { host: clusterIP, port: 80 }, 250);
+    await heard;
     following.interrupt();
     const flow = JSON.parse((await following.ended).out.split("\n")[0]!) as Record<string, unknown>;
     expect(flow).toMatchObject({
