@@ -71,11 +71,12 @@ export class Bucket {
   /** Adds all rows to sums, or takes them off (`sign` -1, where `live` and `seen` stay). Of flows whose `chosen` is 0 nothing. */
   sum(sums: Sums, sign: 1 | -1, chosen?: Uint8Array): void {
     for (const rows of this.#parts()) {
+      const adding = { flows: wideFlows(rows), size: rows.size, sign, chosen };
       for (let index = 0; index < LIVE; index++) {
         const column = rows.counts[index];
-        if (column) addColumn(sums.values, index, rows, column, { sign, chosen });
+        if (column) addColumn(sums.values, index, wide(column, rows.size), adding);
       }
-      countRows(sums.values, rows, { sign, chosen });
+      countRows(sums.values, adding);
       if (sign > 0) latest(sums, rows, this.start, chosen);
     }
   }
@@ -88,13 +89,15 @@ export class Bucket {
   /** Sums of columns over all chosen flows, apart by the value of `chosen`. */
   sumOver(columns: readonly number[], chosen: Uint8Array, into: Float64Array): void {
     for (const rows of this.#parts()) {
+      const { numbers, groups, count } = chosenRows(rows, chosen);
+      if (count === 0) continue;
+      const isFew = count * FEW < rows.size;
       columns.forEach((column, index) => {
-        const values = rows.counts[column];
-        if (!values) return;
-        for (let row = 0; row < rows.size; row++) {
-          const group = chosen[rows.flows[row] as number] as number;
-          if (group > 0) into[(group - 1) * columns.length + index]! += values[row] as number;
-        }
+        const packed = rows.counts[column];
+        if (!packed) return;
+        const values = isFew ? packed : wide(packed, rows.size);
+        for (let at = 0; at < count; at++)
+          into[(groups[at]! - 1) * columns.length + index]! += values[numbers[at]!] as number;
       });
     }
   }
@@ -192,7 +195,50 @@ function narrowed(column: Column, size: number): Column | undefined {
   return packed;
 }
 
+/** Columns of four widths make a loop ten times as slow as a column of one: they are copied to these first. */
+const scratch = { flows: new Uint32Array(0), values: new Float64Array(0), seen: new Float64Array(0) };
+
+function wideFlows({ flows, size }: Rows): Uint32Array {
+  if (flows instanceof Uint32Array) return flows;
+  if (scratch.flows.length < size) scratch.flows = new Uint32Array(size * 2);
+  scratch.flows.set(flows);
+  return scratch.flows;
+}
+
+function wide(column: Column, size: number, into: "values" | "seen" = "values"): Float64Array {
+  if (column instanceof Float64Array) return column;
+  if (scratch[into].length < size) scratch[into] = new Float64Array(size * 2);
+  scratch[into].set(column.length > size ? column.subarray(0, size) : column);
+  return scratch[into];
+}
+
+/** Of so many rows one is chosen: then copying a whole column costs more than it saves. */
+const FEW = 8;
+const chosenNow = { numbers: new Uint32Array(0), groups: new Uint8Array(0) };
+
+/** Rows of the flows that are chosen, each with the value that its flow has in `chosen`. */
+function chosenRows(rows: Rows, chosen: Uint8Array): typeof chosenNow & { count: number } {
+  if (chosenNow.numbers.length < rows.size) {
+    chosenNow.numbers = new Uint32Array(rows.size * 2);
+    chosenNow.groups = new Uint8Array(rows.size * 2);
+  }
+  const { numbers, groups } = chosenNow;
+  const flows = wideFlows(rows);
+  let count = 0;
+  for (let row = 0; row < rows.size; row++) {
+    const group = chosen[flows[row]!]!;
+    if (group === 0) continue;
+    numbers[count] = row;
+    groups[count++] = group;
+  }
+  return { numbers, groups, count };
+}
+
+const NO_FLOWS = new Uint8Array(0);
+
 interface Adding {
+  flows: Uint32Array;
+  size: number;
   sign: 1 | -1;
   chosen: Uint8Array | undefined;
 }
@@ -200,34 +246,38 @@ interface Adding {
 function addColumn(
   values: Float64Array,
   index: number,
-  { flows, size }: Rows,
-  column: Column,
-  { sign, chosen }: Adding,
+  column: Float64Array,
+  { flows, size, sign, chosen = NO_FLOWS }: Adding,
 ): void {
+  const all = chosen === NO_FLOWS;
   for (let row = 0; row < size; row++) {
-    const flow = flows[row] as number;
-    if (chosen?.[flow] === 0) continue;
-    values[flow * WIDTH + index]! += sign * (column[row] as number);
+    const flow = flows[row]!;
+    if (all || chosen[flow] !== 0) values[flow * WIDTH + index]! += sign * column[row]!;
   }
 }
 
-function countRows(values: Float64Array, { flows, size }: Rows, { sign, chosen }: Adding): void {
+function countRows(values: Float64Array, { flows, size, sign, chosen = NO_FLOWS }: Adding): void {
+  const all = chosen === NO_FLOWS;
   for (let row = 0; row < size; row++) {
-    const flow = flows[row] as number;
-    if (chosen?.[flow] === 0) continue;
-    values[flow * WIDTH + ROWS]! += sign;
+    const flow = flows[row]!;
+    if (all || chosen[flow] !== 0) values[flow * WIDTH + ROWS]! += sign;
   }
 }
 
 /** What is open, and when it was last seen: by the latest row, whatever the order in which rows came. */
-function latest({ values, seen }: Sums, rows: Rows, start: number, chosen: Uint8Array | undefined): void {
-  const live = rows.counts[LIVE];
-  for (let row = 0; row < rows.size; row++) {
-    const flow = rows.flows[row] as number;
-    if (chosen?.[flow] === 0) continue;
-    const at = start + ((rows.seen?.[row] as number | undefined) ?? 0);
-    if (at < (seen[flow] as number)) continue;
+function latest({ values, seen }: Sums, rows: Rows, start: number, chosen: Uint8Array = NO_FLOWS): void {
+  const { size } = rows;
+  const all = chosen === NO_FLOWS;
+  const flows = wideFlows(rows);
+  const open = rows.counts[LIVE];
+  const live = open && wide(open, size);
+  const after = rows.seen && wide(rows.seen, size, "seen");
+  for (let row = 0; row < size; row++) {
+    const flow = flows[row]!;
+    if (!all && chosen[flow] === 0) continue;
+    const at = start + (after ? after[row]! : 0);
+    if (at < seen[flow]!) continue;
     seen[flow] = at;
-    values[flow * WIDTH + LIVE] = (live?.[row] as number | undefined) ?? 0;
+    values[flow * WIDTH + LIVE] = live ? live[row]! : 0;
   }
 }
