@@ -49,7 +49,7 @@ export function buildProgram(world: CliContext): Command {
       refuseFormat(command.name(), flags.output);
       refuseIntent(command, world.intent);
       const action = await load();
-      await action({ ...world, flags }, command.opts<never>(), args[0] as string);
+      await action({ ...world, flags }, optionsOf(command, program), args[0] as string);
     };
 
   program.commandsGroup("Basic Commands:");
@@ -70,6 +70,18 @@ export function buildProgram(world: CliContext): Command {
   program.commandsGroup("Troubleshooting and Other Commands:");
   addOtherCommands(program, world, start);
   return program;
+}
+
+/** The parser gives a flag that a group of commands has too to the group, wherever it stands. */
+function optionsOf(command: Command, program: Command): never {
+  const group = command.parent && command.parent !== program ? command.parent.opts<Record<string, unknown>>() : {};
+  const own = new Set(command.options.map((option) => option.attributeName()));
+  const strange = Object.keys(group).find((name) => !own.has(name));
+  if (strange !== undefined) {
+    const flag = command.parent?.options.find((option) => option.attributeName() === strange)?.long;
+    throw errors.USAGE(`${flag} is not for ${command.parent?.name()} ${command.name()}`, "see its --help");
+  }
+  return { ...command.opts<object>(), ...group } as never;
 }
 
 function addOtherCommands(program: Command, world: CliContext, start: Start): void {

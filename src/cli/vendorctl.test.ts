@@ -48,6 +48,7 @@ describe("vendorctl refuses bad input with one sentence, a code and a fix, and d
     ["node", "missing required argument 'name' [USAGE]", "--help"],
     ["node node-1", "missing required argument 'what' [USAGE]", "--help"],
     ["node node-1 pods", 'the table cannot be "pods" [BAD_VALUE]', "one of bgp"],
+    ["flows enable --limit 3", "--limit is not for flows enable [USAGE]", "--help"],
     ["node node-1 bgp -o wide", "-o wide is for get, flows, history, list, not for node", "use table, json or yaml"],
     ["explain NOPE", "unknown code NOPE [UNKNOWN_CODE]", "use the code in brackets"],
     ["completion tcsh", 'the shell cannot be "tcsh" [BAD_VALUE]', "one of bash, zsh, fish"],

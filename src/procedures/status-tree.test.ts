@@ -193,9 +193,9 @@ describe("status", () => {
       { state: "unknown", rootCause: { part: "API server", text: "the operator has not reported" } },
     ],
     [
-      "flow logs are enabled, whose program answers 501",
-      differing({ statuses: well(["network", "ippools", "flow-logs"]) }),
-      { state: "degraded", rootCause: { part: "flow logs" }, next: "vendorctl flows disable" },
+      "the flow UI is enabled, whose program answers 501",
+      differing({ statuses: well(["network", "ippools", "flow-logs", "flow-ui"]) }),
+      { state: "degraded", rootCause: { part: "flow UI" }, next: "vendorctl flows disable" },
     ],
     [
       "kube-proxy runs while eBPF serves",

@@ -52,7 +52,7 @@ export function statusTree(seen: Observation, now: number, life: OperatorLife = 
     agentsPart(seen),
     proxyPart(seen),
     reported(statusPart(seen, "API server", seen.names.statuses.apiServer, service.apiServer)),
-    reported(placeholderPart(seen, "flow logs", seen.names.statuses.flowLogs, service.flowLogs)),
+    reported(statusPart(seen, "flow logs", seen.names.statuses.flowLogs, service.flowLogs)),
     reported(placeholderPart(seen, "flow UI", seen.names.statuses.flowUI, service.flowUI)),
     versionsPart(seen),
   ]

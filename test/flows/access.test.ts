@@ -239,6 +239,8 @@ describe("the tools", () => {
     expect(out + err).not.toMatch(SECRET);
     expect(err).toContain("nodes that you may not see");
     expect(await tool.ok("flows", "top", "-n", "shop", "--by", "to")).toContain("shop/cart");
+    const most = await tool.ok("flows", "top", "-n", "shop", "--by", "port", "--limit", "1", "-o", "json");
+    expect((JSON.parse(most) as { values: unknown[] }).values).toHaveLength(1);
     const refused = await tool.run("flows", "-A");
     expect(refused.exit).not.toBe(0);
     expect(refused.err).toContain(

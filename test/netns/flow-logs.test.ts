@@ -127,6 +127,9 @@ describe.skipIf(whyNoRealNodes)(`flow logs of real nodes${whyNoRealNodes ? `: ${
   it("count what is sent by nftables to the packet, on one node and between two", async () => {
     await sendAll(500);
     await expectSent();
+    await expect
+      .poll(async () => (await tool.run("status")).out, EVERY)
+      .toMatch(/ok flow logs {2}Flows come from 2 nodes/);
   });
 
   it("count it once while agents and vendor-flow-logs are killed at any moment", async () => {

@@ -60,5 +60,5 @@ function addQuery(command: Command): Command {
   return command
     .argument("[query...]", "terms of a query; none: everything")
     .option("-A, --all-namespaces", "flows of all namespaces, or fail (default: of all that you may list)")
-    .option("--limit <number>", "print at most so many", wholeNumber("--limit", 1, MOST), 100);
+    .option("--limit <number>", "print at most so many (default: 100)", wholeNumber("--limit", 1, MOST));
 }

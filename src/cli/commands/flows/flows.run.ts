@@ -16,7 +16,7 @@ import { rowPrinter } from "./flows.print.ts";
 
 interface FlowFlags {
   allNamespaces?: true;
-  limit: number;
+  limit?: number;
 }
 
 interface ListFlags extends FlowFlags {
@@ -33,6 +33,7 @@ type Words = string | string[] | undefined;
 
 /** One page of the server's answers. */
 const PAGE = 500;
+const MOST_SHOWN = 100;
 
 export async function listFlows(session: Session, flags: ListFlags, words: Words): Promise<void> {
   refuseIntent(session);
@@ -52,7 +53,7 @@ export async function topFlows(session: Session, flags: TopFlags, words: Words):
   const query = queryOf(words);
   await withFlows(session, flags, async (flows, signal) => {
     const measure = flags.measure ?? "bytes";
-    const asked = { query, by: flags.by, measure, limit: String(flags.limit) };
+    const asked = { query, by: flags.by, measure, limit: String(flags.limit ?? MOST_SHOWN) };
     const top = (await flows.get("top", asked, signal)) as { values: Ranked[] };
     await print(session, top, () => ({
       columns: [flags.by.toUpperCase(), "BYTES", "PACKETS", "CONNECTIONS", "FLOWS"],
@@ -89,7 +90,7 @@ interface ListMetadata {
 async function listPages(
   flows: Flows,
   query: string,
-  { limit, sort }: ListFlags,
+  { limit = MOST_SHOWN, sort }: ListFlags,
   signal: AbortSignal,
 ): Promise<FlowList & { apiVersion: string; kind: string }> {
   const items: KubeObject[] = [];

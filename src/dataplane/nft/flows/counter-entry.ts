@@ -8,7 +8,7 @@ const counter = new FlowCounter(sockets, { directory, table });
 let failed: unknown;
 
 // The kernel keeps only so many events: they are read between sweeps too.
-setInterval(() => {
+const reading = setInterval(() => {
   try {
     counter.readEvents();
   } catch (error) {
@@ -17,6 +17,11 @@ setInterval(() => {
 }, EVENTS_MS);
 
 parentPort!.on("message", ({ id, ...order }: CounterOrder) => {
+  if (order.close) {
+    clearInterval(reading);
+    parentPort!.close();
+    return;
+  }
   let answer: CounterAnswer;
   try {
     if (failed !== undefined) throw failed;

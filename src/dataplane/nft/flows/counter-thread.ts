@@ -15,6 +15,8 @@ export interface CounterOptions {
 
 export interface CounterOrder {
   id: number;
+  /** It is the last. */
+  close?: true;
   load?: true;
   read?: SweepRequest;
   commit?: { texts: readonly string[]; next: number | undefined };
@@ -64,9 +66,16 @@ export class CounterThread {
     await this.order({ commit: { texts, next } });
   }
 
-  /** At once, whatever it does: what it has on disk is whole. */
+  /**
+   * After what it is doing, and not before: a thread that is ended in the middle of a call of the kernel ends the whole process. What it has on disk
+   * is whole at any moment.
+   */
   async close(): Promise<void> {
-    await this.worker.terminate();
+    if (this.ended) return;
+    this.worker.ref();
+    const gone = new Promise((resolve) => this.worker.once("exit", resolve));
+    this.worker.postMessage({ id: 0, close: true } satisfies CounterOrder);
+    await gone;
   }
 
   private end(why: string): void {
