@@ -16,8 +16,6 @@ const PORT = 8080;
 /** Of what each datagram carries, and with the headers of UDP and IP. */
 const LENGTH = 200;
 const DATAGRAM = LENGTH + 28;
-/** In datagrams. */
-const ONE_CONNECTION = 100;
 const EVERY = { interval: 500, timeout: 120_000 };
 /** Longer than agents wait between two batches. */
 const STILL_MS = 20_000;
@@ -74,7 +72,7 @@ describe.skipIf(whyNoRealNodes)(`flow logs of real nodes${whyNoRealNodes ? `: ${
       await expect.poll(counted, EVERY).toEqual({ query, packets, bytes: packets * DATAGRAM });
     }
   };
-  /** Both data planes may count the one connection that a way had at the flip; once all agents have sent, all is exact again. */
+  /** For a moment both data planes may count; once all agents have sent, all is exact again. */
   const expectSwitched = async () => {
     const queries = [...sent.keys()];
     const counted = () => Promise.all(queries.map(async (query) => (await totals(query)).packets));
@@ -87,9 +85,7 @@ describe.skipIf(whyNoRealNodes)(`flow logs of real nodes${whyNoRealNodes ? `: ${
     await expect.poll(still, EVERY).toBe(true);
     for (const [index, query] of queries.entries()) {
       const packets = sent.get(query)!;
-      expect(Math.abs(packets - last[index]!), `${query}: ${last[index]} of ${packets}`).toBeLessThanOrEqual(
-        ONE_CONNECTION,
-      );
+      expect(Math.abs(packets - last[index]!), `${query}: ${last[index]} of ${packets}`).toBeLessThan(packets / 20);
       sent.set(query, last[index]!);
     }
   };
@@ -148,14 +144,14 @@ describe.skipIf(whyNoRealNodes)(`flow logs of real nodes${whyNoRealNodes ? `: ${
     await untilActs(cluster.client, "Nftables");
   });
 
-  it("count it through a switch to eBPF and back, but for what connections of the flip send", async () => {
+  it("count it through a switch to eBPF and back, but for the moment of each", async () => {
     for (const to of ["BPF", "standard"] as const) {
       let isOver = false;
       const budget = ["--budget", "connections=0,silence=20s,datagrams=5%"];
       const switching = vendorctl("switch", "--to", to, "-y", ...budget).finally(() => {
         isOver = true;
       });
-      while (!isOver) await sendAll(ONE_CONNECTION);
+      while (!isOver) await sendAll(100);
       await switching;
       await untilActs(cluster.client, to === "BPF" ? "BPF" : "Nftables");
       await expectSwitched();

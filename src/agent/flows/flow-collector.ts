@@ -67,6 +67,8 @@ const REFILL_MS = 5 * 60_000;
 const REFILL_BYTES = 32 * 1024 * 1024;
 const RECONNECT_MS = 2_000;
 const STUCK_MS = 60_000;
+/** A switch that is given up before the flip lets go after it. */
+const FLIP_MS = 5_000;
 
 /** Ends an interval of what the data plane counts, names it, sends it, and forgets it once it is kept: in this order, so that nothing is lost by a kill. */
 export function collectFlows(parts: FlowCollectorParts): FlowCollector {
@@ -103,6 +105,8 @@ class NodeFlowCollector {
   /** Sent and kept, for a server that forgets. On disk: it may forget while the agent is away. */
   readonly #kept: BatchFiles;
   #lane: Promise<unknown> = Promise.resolve();
+  /** Ended when a switch of the data plane needs the lane no more. */
+  #flipping = new AbortController();
   #wake: () => void = () => {};
 
   constructor(parts: FlowCollectorParts) {
@@ -223,15 +227,24 @@ class NodeFlowCollector {
   }
 
   async entering(dataplane: Dataplane, flows: FlowAccounting): Promise<void> {
-    await this.#inTurn(async () => {
-      if (this.#counting && this.#counting.flows !== flows) this.#entered = await this.#begin({ dataplane, flows });
+    await new Promise<void>((resolve, reject) => {
+      const turn = this.#inTurn(async () => {
+        if (this.#counting && this.#counting.flows !== flows) this.#entered = await this.#begin({ dataplane, flows });
+        resolve();
+        // Nothing comes in between: the other's interval ends at once after the flip.
+        await sleep(this.#parts.clock, FLIP_MS, this.#flipping.signal);
+      });
+      turn.catch(reject);
     });
   }
 
   async entered(): Promise<void> {
-    await this.#inTurn(async () => {
+    try {
       if (this.#counting && this.#entered) this.#counting.current = (await this.#begin(this.#counting)).current;
-    });
+    } finally {
+      this.#flipping.abort();
+      this.#flipping = new AbortController();
+    }
   }
 
   async left(dataplane: Dataplane, flows: FlowAccounting): Promise<void> {
