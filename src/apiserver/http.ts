@@ -39,9 +39,11 @@ export interface ListenOptions {
   port: number;
   /** A bound socket to listen on in place of them, of another network namespace say. */
   fd?: number;
-  /** Without it the server speaks plain HTTP: for tests on loopback only. */
+  /** Without it the server speaks plain HTTP: on loopback only. */
   tls?: TlsTrust;
   limits?: RequestLimits;
+  /** Whether a connection is served at all. */
+  accepts?(peer: Socket): boolean;
 }
 
 /** Who this server is, and whose certificates it takes. Authorities are PEM, one or several in a row. */
@@ -79,16 +81,26 @@ const LIMITS: RequestLimits = { headersMs: 10_000, requestMs: 60_000 };
 const BODY_LIMIT = 3 * 1024 * 1024;
 
 export async function listen(handler: Handler, authenticate: Authenticate, options: ListenOptions): Promise<Listening> {
-  const { tls, limits = LIMITS } = options;
-  const plain = () => createPlainServer(timeouts(limits), answering(handler, authenticate, undefined));
+  const { tls, limits, accepts } = options;
   const server = tls
     ? secureListener(handler, authenticate, () => tls)
-    : withUpgrades(withoutCrashes(plain()), handler, authenticate);
+    : plainListener(handler, authenticate, limits);
+  if (accepts) {
+    server.on("connection", (peer: Socket) => {
+      if (!accepts(peer)) peer.destroy();
+    });
+  }
   await started(server, options);
   const { port } = server.address() as AddressInfo;
   const shown = options.host.includes(":") ? `[${options.host}]` : options.host;
   const url = `${options.tls ? "https" : "http"}://${shown}:${port}`;
   return { host: options.host, port, url, close: () => closed(server) };
+}
+
+/** Not yet listening, and without TLS. */
+export function plainListener(handler: Handler, authenticate: Authenticate, limits: RequestLimits = LIMITS): Server {
+  const server = createPlainServer(timeouts(limits), answering(handler, authenticate, undefined));
+  return withUpgrades(withoutCrashes(server), handler, authenticate);
 }
 
 /** Not yet listening. `trust` is read for each new connection; `setSecureContext(contextOf(trust))` updates TLS when it has changed. */

@@ -3,7 +3,7 @@ import { VERSION } from "../api/tables/release.ts";
 import { addAuthCommands } from "./commands/auth/auth.command.ts";
 import { addCheckCommand, addStatusCommands } from "./commands/check/check.command.ts";
 import { addClusterCommands } from "./commands/cluster/cluster.command.ts";
-import { addFlowLogsCommands } from "./commands/flows/flows.command.ts";
+import { addFlowLogsCommands, addUICommand } from "./commands/flows/flows.command.ts";
 import {
   addInstallCommand,
   addProxyCommands,
@@ -62,6 +62,7 @@ export function buildProgram(world: CliContext): Command {
   addUpgradeCommand(program, start);
   addMigrateCommands(program, start);
   addFlowLogsCommands(program, start);
+  addUICommand(program, start);
   addUninstallCommand(program, start);
   program.commandsGroup("Plans and Runs:");
   addRunCommands(program, world, start);

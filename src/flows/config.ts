@@ -24,6 +24,9 @@ export interface FlowLogsConfig extends HealthConfig {
 
 export interface FlowUIConfig extends HealthConfig {
   port: number;
+  version: string;
+  /** New denials are announced. */
+  notifications: boolean;
 }
 
 export function readFlowLogsConfig(env: Env): FlowLogsConfig {
@@ -36,7 +39,11 @@ export function readFlowLogsConfig(env: Env): FlowLogsConfig {
 }
 
 export function readFlowUIConfig(env: Env): FlowUIConfig {
-  return { ...healthConfig(env), port: portOf(env, "PORT", 8081) };
+  return {
+    ...healthConfig(env),
+    ...{ port: portOf(env, "PORT", 8081), version: runningVersion(env) },
+    notifications: env["NOTIFICATIONS"] !== "Disabled",
+  };
 }
 
 function healthConfig(env: Env): HealthConfig {

@@ -24,6 +24,12 @@ export const errors = defineErrors({
     fix: (name: string) => `set ${name} of the container to a number from 1 to 65535, or omit it`,
     exitCode: CONFIG,
   },
+  FLOW_PAGE_NOT_BUILT: {
+    means: "The files of the flow UI are not where this program is: it was built without them.",
+    say: () => "the flow UI is not part of this build",
+    fix: () => "run npm run build, or use the published image",
+    exitCode: CONFIG,
+  },
   FLOWS_EXPORT_ENDPOINT_BAD: {
     means: "The address of the collector that flows are exported to is not a URL.",
     example: ["collector:4318"],

@@ -13,6 +13,8 @@ export interface ClusterRecord {
   /** Distinguishes this process from a later one with the same number. */
   processStart: string;
   server: string;
+  /** Where its flow UI is. */
+  flowUI?: string;
   ready: boolean;
 }
 

@@ -1,10 +1,14 @@
 import { createWriteStream } from "node:fs";
 import { resolve as absolute, join } from "node:path";
+import { VERSION } from "../api/tables/release.ts";
+import type { Listening } from "../apiserver/http.ts";
 import { createClient } from "../cluster/client.ts";
 import { httpsTransport } from "../cluster/https-transport.ts";
 import { NODES } from "../cluster/kinds.ts";
 import { loadConnection } from "../cluster/kubeconfig.ts";
-import { openLog } from "../kit/log.ts";
+import { readPageFiles } from "../flows/page/page-files.ts";
+import { serveOwnPage } from "../flows/page/serve-own-page.ts";
+import { type Log, openLog } from "../kit/log.ts";
 import { type ClusterOptions, type ClusterStep, startCluster } from "./cluster.ts";
 import {
   ClusterFolder,
@@ -67,6 +71,8 @@ export interface ClusterSummary {
   nodesReady: number;
   server: string;
   kubeconfig: string;
+  /** Where its flow UI is, for this user of this machine; it shows something once flow logs are enabled. */
+  flowUI?: string;
 }
 
 const STEPS: Record<ClusterStep, string> = {
@@ -136,6 +142,7 @@ async function upHere(chosen: ClusterOptions, options: UpOptions, folder: Cluste
   });
   writeKeys(keysFolder, cluster.keys);
   folder.writeKubeconfig(cluster.kubeconfig);
+  const page = await servePage(options.name, folder.kubeconfig, log);
   const record: ClusterRecord = {
     name: options.name,
     kind: options.kind,
@@ -143,17 +150,35 @@ async function upHere(chosen: ClusterOptions, options: UpOptions, folder: Cluste
     pid: process.pid,
     processStart: processStart(process.pid) ?? "",
     server: cluster.url,
+    flowUI: page.url,
     ready: true,
   };
   folder.write(record);
   log.info({ server: cluster.url, nodes: record.nodes }, "the cluster is ready");
   const stopped = stopWith(run.signal, async () => {
+    await page.close();
     await cluster.close();
     log.info({}, "the cluster has stopped");
     await new Promise((done) => file.end(done));
     folder.remove();
   });
   return { cluster: await summary(record), stopped };
+}
+
+/** With the rights of the cluster's kubeconfig, which is its owner's. */
+async function servePage(cluster: string, kubeconfig: string, log: Log): Promise<Pick<Listening, "url" | "close">> {
+  const transport = httpsTransport(loadConnection({ kubeconfig }));
+  const page = await serveOwnPage({
+    ...{ files: readPageFiles(), transport, log, port: 0 },
+    about: { cluster, release: VERSION, namespace: "default", notifications: true },
+  });
+  return {
+    url: page.url,
+    close: async () => {
+      await page.close();
+      transport.close();
+    },
+  };
 }
 
 function stopWith(signal: AbortSignal, stop: () => Promise<void>): Promise<void> {
@@ -200,11 +225,11 @@ export async function list(): Promise<ClusterSummary[]> {
 }
 
 async function summary(record: ClusterRecord): Promise<ClusterSummary> {
-  const { name, kind, nodes, server } = record;
+  const { name, kind, nodes, server, flowUI } = record;
   const { kubeconfig } = new ClusterFolder(name);
   const nodesReady = isRunning(record) ? await readyNodes(kubeconfig) : undefined;
   const state = !isRunning(record) ? "stopped" : nodesReady === undefined ? "silent" : "running";
-  return { name, kind, state, nodes, nodesReady: nodesReady ?? 0, server, kubeconfig };
+  return { name, kind, state, nodes, nodesReady: nodesReady ?? 0, server, kubeconfig, ...(flowUI && { flowUI }) };
 }
 
 /** Asked of the cluster itself; undefined when it does not answer. */

@@ -15,7 +15,7 @@ const RENEW_BEFORE_MS = 30 * DAY_MS;
 const BACKDATE_MS = 5 * 60_000;
 
 const { system } = vendorNames.namespaces;
-const { node, apiServer, kubeControllers, flowLogs, flowUI } = vendorNames.workloads;
+const { node, apiServer, kubeControllers, flowLogs } = vendorNames.workloads;
 const inSystem = (service: string) => [
   service,
   `${service}.${system}`,
@@ -39,13 +39,12 @@ const USERS: Record<CertificateUser, User> = {
     names: [...inSystem("vendor-api"), ...inSystem(apiServer)],
   },
   flowLogs: { component: "flow-logs", commonName: flowLogs, usage: "server", names: inSystem(flowLogs) },
-  flowUI: { component: "flow-ui", commonName: flowUI, usage: "client", names: [] },
 };
 
 interface User {
   component: Component;
   commonName: string;
-  /** Agents and the UI ask; the others are asked. */
+  /** Agents ask; the others are asked. */
   usage: "server" | "client";
   names: string[];
 }

@@ -246,7 +246,7 @@ describe("an installation", () => {
     await world.untilStatus("flow-ui", "Degraded", "FlowUiNeedsLogs");
     await world.request("flowLogs");
     await world.untilStatus("flow-logs", "Available");
-    await world.untilStatus("flow-ui", "Degraded", "NotInThisRelease");
+    await world.untilStatus("flow-ui", "Available");
     // What vendor-flow-logs says of exporting, once it has failed for longer than a collector takes to start.
     const failing = {
       failure: "the collector answered 503",

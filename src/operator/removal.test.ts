@@ -13,8 +13,7 @@ async function installAll(): Promise<void> {
   await world.installation({ vendorNetwork: { linuxDataplane: "BPF", serviceProxyManagement: "Enabled" } });
   for (const noun of ["apiServer", "flowLogs", "flowUI"] as const) await world.request(noun);
   for (const part of ["network", "ippools", "apiserver", "flow-logs", "flow-ui", "service-proxy"]) {
-    if (part === "flow-ui") await world.untilStatus(part, "Degraded", "NotInThisRelease");
-    else await world.untilStatus(part, "Available");
+    await world.untilStatus(part, "Available");
   }
 }
 
@@ -98,9 +97,7 @@ describe("removal", () => {
     const status = await world.untilStatus("apiserver", "Progressing");
     expect(status.message).toBe("Waiting for an Installation named default.");
     await world.installation({ vendorNetwork: { linuxDataplane: "Nftables" } });
-    for (const part of ["network", "apiserver"]) await world.untilStatus(part, "Available");
-    await world.untilStatus("flow-logs", "Available");
-    await world.untilStatus("flow-ui", "Degraded", "NotInThisRelease");
+    for (const part of ["network", "apiserver", "flow-logs", "flow-ui"]) await world.untilStatus(part, "Available");
   });
 
   it("takes what our programs made and nobody else touched, and leaves what people made", async () => {

@@ -193,11 +193,6 @@ describe("status", () => {
       { state: "unknown", rootCause: { part: "API server", text: "the operator has not reported" } },
     ],
     [
-      "the flow UI is enabled, whose program answers 501",
-      differing({ statuses: well(["network", "ippools", "flow-logs", "flow-ui"]) }),
-      { state: "degraded", rootCause: { part: "flow UI" }, next: "vendorctl flows disable" },
-    ],
-    [
       "kube-proxy runs while eBPF serves",
       { ...healthy, proxy: { parked: undefined, pods: { wanted: 2, ready: 2 } } },
       { state: "degraded", rootCause: { part: "kube-proxy" }, next: "vendorctl proxy status" },

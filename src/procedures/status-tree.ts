@@ -53,7 +53,7 @@ export function statusTree(seen: Observation, now: number, life: OperatorLife = 
     proxyPart(seen),
     reported(statusPart(seen, "API server", seen.names.statuses.apiServer, service.apiServer)),
     reported(statusPart(seen, "flow logs", seen.names.statuses.flowLogs, service.flowLogs)),
-    reported(placeholderPart(seen, "flow UI", seen.names.statuses.flowUI, service.flowUI)),
+    reported(statusPart(seen, "flow UI", seen.names.statuses.flowUI, service.flowUI)),
     versionsPart(seen),
   ]
     .filter((part) => part !== undefined)
@@ -198,19 +198,6 @@ function statusPart(
   if (available?.status === "True") return say("ok", available);
   if (available?.reason === NOT_INSTALLED) return part(name, "not installed", "");
   return say("unknown", available);
-}
-
-/** In this release a placeholder: its pods are healthy, and its program answers 501 (`src/flows`). */
-function placeholderPart(
-  seen: Observation,
-  name: string,
-  status: string,
-  asked: KubeObject | undefined,
-): StatusPart | undefined {
-  const reported = statusPart(seen, name, status, asked);
-  const ofThisRelease = versionDifference(seen.service.version, seen.tool.version) === "same line";
-  if (reported?.state !== "ok" || !ofThisRelease || seen.names.dialect !== "vendor") return reported;
-  return part(name, "degraded", withFix("not in this release: the program answers 501.", "vendorctl flows disable"));
 }
 
 function agentsPart(seen: Observation): StatusPart {

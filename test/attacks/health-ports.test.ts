@@ -62,6 +62,11 @@ describe.skipIf(whyNoRealNodes)(`health ports of a node${whyNoRealNodes ? ` (${w
       (pods) => pods.some(isReady),
     );
     const pod = controllers.find(isReady)?.status?.podIP as string;
+    // Ready is what its own node finds; the way from another one may come a moment later.
+    await eventually(
+      () => ask(node(0).netns, pod, CONTROLLERS, "/livez"),
+      (answer) => answer !== undefined,
+    );
     for (const target of ["//", "http://[", "*", "/%"]) {
       expect(await ask(node(0).netns, address(1), KUBE_PROXY, target)).toMatch(/^HTTP\/1\.1 404/);
       expect(await ask(node(1).netns, "127.0.0.1", AGENT, target)).toMatch(/^HTTP\/1\.1 404/);

@@ -244,7 +244,7 @@ describe("a program of ours in a pod of the embedded cluster", () => {
     }
   });
 
-  it("answers honestly where the flow UI will be", async () => {
+  it("shows flows to who shows a token, as the flow UI, and asks the API server with that token", async () => {
     const readinessProbe = { httpGet: { path: "/readyz", port: 8080 } };
     await deploy("flow-ui", { command: ["vendor", "flow-ui"], ports: [{ containerPort: 8081 }], readinessProbe });
     await cluster.client.create(SERVICES, {
@@ -255,10 +255,22 @@ describe("a program of ours in a pod of the embedded cluster", () => {
     });
     await podWhen("flow-ui", (one) => main(one)?.ready === true);
     const { host, port } = cluster.programs.resolveService("apps", "flow-ui", 8081)!;
-    const answer = await fetch(`http://${host}:${port}/`);
-    expect([answer.status, ((await answer.json()) as { message: string }).message]).toEqual([
-      501,
-      "the flow UI is not part of this release",
+    const ask = async (path: string, headers: Record<string, string> = {}) => {
+      const answer = await fetch(`http://${host}:${port}${path}`, { headers });
+      return { status: answer.status, text: await answer.text() };
+    };
+    expect((await ask("/")).text).toContain("<!doctype html>");
+    expect((await ask("/session")).status).toBe(401);
+    const asked = await cluster.client.raw({
+      ...{ method: "POST", path: "/api/v1/namespaces/apps/serviceaccounts/default/token" },
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} }),
+    });
+    const { token } = (JSON.parse(await asked.text()) as { status: { token: string } }).status;
+    const { status, text } = await ask("/session", { authorization: `Bearer ${token}` });
+    expect([status, JSON.parse(text)]).toEqual([
+      200,
+      expect.objectContaining({ user: "system:serviceaccount:apps:default", signIn: true, wholeCluster: false }),
     ]);
   });
 });

@@ -39,7 +39,7 @@ const READERS: Readonly<Record<string, readonly Reader[]>> = {
   "pre-delete": [readPreDeleteConfig],
   apiserver: [readV3ApiConfig, programTls, runningVersion],
   "flow-logs": [readFlowLogsConfig, programTls],
-  "flow-ui": [readFlowUIConfig, programTls],
+  "flow-ui": [readFlowUIConfig],
 };
 /** Every program: where the API server is, and how much to log. */
 const COMMON: readonly Reader[] = [(env) => clusterEnv(env, false), logLevelOf];
@@ -75,7 +75,6 @@ function namesRead(readers: readonly Reader[]): Set<string> {
 
 /** What is rendered for a program that is not in this release, or not whole. A row that is no longer needed fails. */
 const NOT_READ: readonly { program: string; variables: readonly string[]; why: string }[] = [
-  { program: "flow-ui", variables: ["FLOW_LOGS_SERVER", "NOTIFICATIONS"], why: "the flow UI is a placeholder" },
   {
     program: "node",
     variables: ["TLS_CERT_FILE", "TLS_KEY_FILE", "CA_FILE"],

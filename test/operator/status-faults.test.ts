@@ -90,7 +90,7 @@ const applied = async (lab: FaultLab, object: KubeObject) =>
 const flowResource = (kind: string): KubeObject => ({
   ...{ apiVersion: "operator.vendor.io/v1", kind, metadata: { name: "default" }, spec: {} },
 });
-const [FLOW_LOGS, FLOW_UI] = [flowResource("FlowLogs"), flowResource("FlowUI")];
+const FLOW_LOGS = flowResource("FlowLogs");
 
 const FLANNEL: KubeObject = {
   apiVersion: "apps/v1",
@@ -605,20 +605,6 @@ const FAULTS: readonly Fault[] = [
     says: /No node sends flows: all nodes are simulated, and no packet moves\./,
     partial: true,
     ...created(FLOW_LOGS),
-  },
-  {
-    what: "a component only answers 501",
-    part: "flow-ui",
-    reason: "NotInThisRelease",
-    says: /not in this release: the program answers 501, so no page is served\. Fix: vendorctl flows disable/,
-    partial: true,
-    inject: async (lab) => {
-      for (const object of [FLOW_LOGS, FLOW_UI]) await applied(lab, object);
-    },
-    remove: async (lab) => {
-      for (const object of [FLOW_UI, FLOW_LOGS])
-        await client(lab).delete(await client(lab).resourceFor(object), object.metadata);
-    },
   },
   {
     what: "API down: vendorctl is not answered",

@@ -36,7 +36,6 @@ const REASONS = {
   BgpDaemonDown: "partial",
   NodesUnroutable: "partial",
   NodeProblems: "partial",
-  NotInThisRelease: "partial",
   FlowNodesSilent: "partial",
   FlowExportFailing: "partial",
   EndpointUnanswered: "transient",

@@ -27,10 +27,11 @@ const TOKEN_SECONDS = 3607;
 const RENEW_AT = 0.8;
 /** An API server trusts what it has found out about a token for this long. */
 const REVIEW_MS = 10_000;
+const BEARER = /^Bearer\s+(\S+)$/i;
 
 /**
  * The way of one pod to the API server: by the address in its environment if that leads there, as its service account by a token of
- * its own, under the roles bound to it. Without sockets, since both ends are in this process.
+ * its own, under the roles bound to it; or as whoever's token a request shows. Without sockets, since both ends are in this process.
  */
 export function accountTransport(options: AccountTransportOptions): Transport {
   const { serverFor, blocked, dead, server } = options;
@@ -44,7 +45,8 @@ export function accountTransport(options: AccountTransportOptions): Transport {
       if (dead()) fail("ECONNRESET");
       const failure = blocked();
       if (failure) fail(failure);
-      const user = await account();
+      const shown = BEARER.exec(request.headers?.["authorization"] ?? "")?.[1];
+      const user = shown === undefined ? await account() : await reviewToken(options.kubelet, shown);
       if (dead()) fail("ECONNRESET");
       if (!user) return UNAUTHORIZED;
       const response = await serverFor(user).request(request);

@@ -9,7 +9,7 @@ export const PROGRAMS: ProgramTable = {
   apiserver: async () => (await import("../../v3api/program.ts")).apiServerProgram,
   "flow-logs": async () => (await import("../../flows/program.ts")).flowLogsProgram,
   "pre-delete": async () => (await import("../../operator/pre-delete.ts")).preDeleteProgram,
-  "flow-ui": async () => (await import("../../flows/placeholder.ts")).flowUIPlaceholder,
+  "flow-ui": async () => (await import("../../flows/page/program.ts")).flowUIProgram,
 };
 
 /** Programs of a node itself. They work on a kernel, so only a process of their own runs them, never the embedded cluster's. */

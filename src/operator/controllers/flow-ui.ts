@@ -1,14 +1,17 @@
 import { vendorNames } from "../../api/names.ts";
 import { flowProblem, flowResourceProblems } from "../../api/validation/flow-resources.ts";
 import { isLeaving, theOne } from "../observed.ts";
-import { notInThisRelease, reconcileOptional } from "./optional-part.ts";
+import { ready } from "../outcome.ts";
+import { reconcileOptional } from "./optional-part.ts";
+
+const WORKLOAD = `Deployment ${vendorNames.workloads.flowUI}: its pod is ready`;
 
 /** The page that shows flows, from v3.30 on; it has nothing to show without flow logs. */
 export const reconcileFlowUI = reconcileOptional({
   noun: "flowUI",
   component: "flow-ui",
   notInstalled: "There is no FlowUI named default.",
-  assess: () => notInThisRelease("no page is served"),
+  assess: () => ready("The page is served: vendorctl ui, or kubectl port-forward.", [WORKLOAD]),
   requests: ({ flowUIs }) => flowUIs,
   problems: ({ self, flowLogs }) => {
     const logs = theOne(flowLogs);

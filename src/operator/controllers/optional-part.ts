@@ -1,6 +1,5 @@
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import { withFix } from "../../api/protocol/status-message.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
 import type { OVERRIDES_FIELD } from "../../api/resources/workload-overrides.ts";
 import type { Problem } from "../../api/validation/problem.ts";
@@ -9,7 +8,7 @@ import { hasAuthority } from "../certificates.ts";
 import { endpointOutcome } from "../endpoint-outcome.ts";
 import { storedKind } from "../managed-kinds.ts";
 import { isLeaving, type Observed, type Request, theOne } from "../observed.ts";
-import { absent, degraded, degradedInPart, notInstalled, type Outcome, progressing, refused } from "../outcome.ts";
+import { absent, degraded, notInstalled, type Outcome, progressing, refused } from "../outcome.ts";
 import { dropFinalizer, keepFinalizer, type ReconcileContext } from "../reconcile-context.ts";
 import { endpointRefusals } from "../refusals.ts";
 import { isOutOfPatience, removeComponent } from "../removal.ts";
@@ -72,14 +71,6 @@ async function outcomeOf(part: OptionalPart, hands: ReconcileContext): Promise<O
   const moving = await spreadCopies(hands, workload);
   if (moving) return progressing(moving, 5_000);
   return part.assess(hands, hands.observe().now);
-}
-
-/** A placeholder: its pods are healthy, and its program answers 501 (`src/flows`). */
-export function notInThisRelease(effect: string): Outcome {
-  return degradedInPart(
-    "NotInThisRelease",
-    withFix(`Deployed, but not in this release: the program answers 501, so ${effect}.`, "vendorctl flows disable"),
-  );
 }
 
 /** Its resource is gone, or there is no network to run on. */

@@ -61,7 +61,6 @@ export function ordinaryInputs(names: Names, { kind, bpf }: { kind: ClusterKind;
       apiServer: certificate,
       kubeControllers: certificate,
       flowLogs: certificate,
-      flowUI: certificate,
     },
     caBundle: "",
     caHash: "",

@@ -1,11 +1,9 @@
 import type { KubeObject } from "../../api/object.ts";
-import { FLOW_LOGS_PORT } from "../../api/protocol/flow-wire.ts";
 import { deployment, selectorOf } from "./control-plane.ts";
 import { disruptionBudget } from "./disruption-budget.ts";
 import { HEALTH_ON_POD, variable } from "./environment.ts";
-import { flowLogsAddress } from "./flow-logs.ts";
 import type { RenderInputs } from "./inputs.ts";
-import { allow, TO_DNS } from "./network-policies.ts";
+import { allow, toApiServer } from "./network-policies.ts";
 import { containerPort } from "./pod-parts.ts";
 import { OPTIONAL_PRIORITY } from "./priority-classes.ts";
 import { serviceAccount } from "./rbac.ts";
@@ -13,14 +11,16 @@ import { serviceAccount } from "./rbac.ts";
 const PORT = 8081;
 const HEALTH_PORT = 8080;
 
-/** The page that shows flows. It is not exposed on the network: it is opened with kubectl port-forward. */
+/**
+ * The page that shows flows. It is not exposed on the network: it is opened with kubectl port-forward. Its account has no rights: who looks
+ * shows a token of their own, and sees what that may.
+ */
 export function flowUI(inputs: RenderInputs): KubeObject[] {
   const { names } = inputs;
   const place = { name: names.workloads.flowUI, namespace: names.namespaces.system };
-  const toFlowLogs = { ports: [FLOW_LOGS_PORT], peer: names.workloads.flowLogs };
   return [
     serviceAccount(place),
-    allow(place, [], [...TO_DNS, toFlowLogs]),
+    allow(place, [], toApiServer(inputs)),
     disruptionBudget(place),
     {
       apiVersion: "v1",
@@ -37,18 +37,18 @@ export function flowUI(inputs: RenderInputs): KubeObject[] {
       sized: "FlowUI",
       replicas: 1,
       priorityClassName: OPTIONAL_PRIORITY,
-      certificate: inputs.certificates.flowUI,
+      certificate: undefined,
       env: [
+        ...variable("VENDOR_VERSION", inputs.version),
         ...variable("PORT", PORT),
         HEALTH_ON_POD,
         ...variable("HEALTH_PORT", HEALTH_PORT),
-        ...variable("FLOW_LOGS_SERVER", flowLogsAddress(names)),
         ...variable("NOTIFICATIONS", inputs.uiNotifications ?? "Enabled"),
       ],
       ports: [containerPort("http", PORT), containerPort("health", HEALTH_PORT)],
       probe: { port: "health" },
       overrides: inputs.overrides?.flowUI,
-      usesApi: false,
+      usesApi: true,
     }),
   ];
 }

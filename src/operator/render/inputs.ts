@@ -18,7 +18,7 @@ export interface CertificateRef {
   hash: string;
 }
 
-export type CertificateUser = "node" | "apiServer" | "kubeControllers" | "flowLogs" | "flowUI";
+export type CertificateUser = "node" | "apiServer" | "kubeControllers" | "flowLogs";
 
 /** Everything rendering depends on. Equal inputs give equal objects. */
 export interface RenderInputs {

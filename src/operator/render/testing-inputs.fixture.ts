@@ -50,7 +50,6 @@ export function inputsFor({ kind = "generic", bpf = false, spec = {}, more = {} 
       apiServer: certificate("vendor-apiserver-certs"),
       kubeControllers: certificate("vendor-kube-controllers-certs"),
       flowLogs: certificate("vendor-flow-logs-certs"),
-      flowUI: certificate("vendor-flow-ui-certs"),
     },
     caBundle: "-----BEGIN CERTIFICATE-----\nthe authority\n-----END CERTIFICATE-----\n",
     caHash: "hash-of-the-authority",

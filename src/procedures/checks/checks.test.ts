@@ -107,14 +107,6 @@ describe("what keeps a procedure from starting", () => {
     const both = { ...service, statuses: [partial, status("ippools", "Degraded", "it is ill")] };
     expect(codes({ service: both }, "switch")).toEqual(["STATUS_DEGRADED"]);
   });
-
-  it("is no placeholder of this release: it keeps the cluster from nothing", () => {
-    const statuses = [status("flow-logs", "Degraded", "the program answers 501", "NotInThisRelease")];
-    const service = { ...running(), statuses };
-    const results = runChecks(observed({ service }), "running", { now: NOW });
-    expect(results.find(({ code }) => code === "STATUS_DEGRADED")?.status).toBe("warn");
-    expect(codes({ service }, "switch")).toEqual([]);
-  });
 });
 
 it("takes a private name that only this machine cannot resolve for no finding", () => {

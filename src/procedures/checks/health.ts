@@ -1,12 +1,11 @@
 import type { Condition, KubeObject } from "../../api/object.ts";
-import { isPartial, type StatusReason } from "../../api/protocol/status-reasons.ts";
+import { isPartial } from "../../api/protocol/status-reasons.ts";
 import { isAgentHealthy } from "../agent-ready.ts";
 import { isEbpfOn } from "../plans/cluster-view.ts";
 import { type Check, fail, OK, ok, type Situation, skip, some, warn } from "./check.ts";
 
 const STATUS =
   "The operator reports the state of each component in its VendorStatus. See docs/guide/operator.md#status.";
-const PLACEHOLDER: StatusReason = "NotInThisRelease";
 const health = { group: "health", for: ["running", "switch", "upgrade"] } as const;
 
 export const HEALTH_CHECKS: readonly Check[] = [
@@ -23,10 +22,8 @@ export const HEALTH_CHECKS: readonly Check[] = [
         return condition ? [{ name: status.metadata.name, ...condition }] : [];
       });
       const bad = found.map(({ name, reason, message }) => `${name}: ${reason || "Degraded"}: ${message ?? ""}`.trim());
-      // What users of a namespace wrote must not keep the cluster from a switch, and a placeholder keeps it from nothing.
-      const isHarmless = (reason: string | undefined) =>
-        reason === PLACEHOLDER || (situation.purpose === "switch" && isPartial(reason));
-      const isPart = found.every(({ reason }) => isHarmless(reason));
+      // What users of a namespace wrote must not keep the cluster from a switch.
+      const isPart = situation.purpose === "switch" && found.every(({ reason }) => isPartial(reason));
       return (isPart ? warn : asBad(situation))(bad, "vendorctl status");
     },
   },

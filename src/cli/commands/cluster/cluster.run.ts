@@ -60,6 +60,7 @@ function describeCluster(cluster: ClusterSummary): [string, string][] {
     ["cluster", `${cluster.name} (${cluster.kind}), ${cluster.nodesReady} of ${cluster.nodes} nodes ready${waiting}`],
     ["API server", cluster.server],
     ["kubeconfig", cluster.kubeconfig],
+    ...(cluster.flowUI ? [["flow UI", cluster.flowUI] as [string, string]] : []),
     ["next", useCommand(cluster.name)],
   ];
 }

@@ -56,6 +56,21 @@ export function addFlowLogsCommands(program: Command, start: Start): void {
   ).action(start(async () => (await import("./enable-flows.run.ts")).disableFlows));
 }
 
+/** The page that shows the same. */
+export function addUICommand(program: Command, start: Start): void {
+  document(program.command("ui"), {
+    short: "Open the flow UI, with the rights that you have",
+    long: "Serve the flow UI on this machine until interrupted, and open it in the browser. It reads the cluster with your own rights: there is nothing to log in to, and nobody else on this machine can use it.",
+    examples: [
+      ["Open the flow UI", "vendorctl ui"],
+      ["Print its address only, on a port that is forwarded", "vendorctl ui --port 8081 --no-open"],
+    ],
+  })
+    .option("--port <port>", "port on 127.0.0.1 (default: any free one)", wholeNumber("--port", 1, 65_535))
+    .option("--no-open", "open no browser")
+    .action(start(async () => (await import("./ui.run.ts")).openUI));
+}
+
 function addQuery(command: Command): Command {
   return command
     .argument("[query...]", "terms of a query; none: everything")
