@@ -23,6 +23,13 @@ const CNI_PLUGIN = { outfile: join(DIST, "cni-plugin.cjs"), format: "cjs", sourc
 /** A thread of the agent, which counts for flow logs. */
 const FLOW_COUNTER = { outfile: join(DIST, "flow-counter.js") };
 
+/** The flow UI, for browsers: the page, its worker and its style sheet. */
+const PAGE = join(DIST, "page");
+const BROWSER = {
+  ...{ outdir: PAGE, platform: "browser", target: "es2022", minify: true, sourcemap: false, banner: {} },
+  ...{ jsx: "automatic", jsxImportSource: "preact" },
+};
+
 /** A JSON file this big parses several times faster as JSON than as a JavaScript literal. */
 const BIG_JSON = 16 * 1024;
 
@@ -36,7 +43,8 @@ export async function build() {
   const files = await bundle(["src/main.ts"], { outdir: DIST, splitting: true });
   files.push(...(await bundle(["src/cni/plugin-entry.ts"], CNI_PLUGIN)));
   files.push(...(await bundle(["src/dataplane/nft/flows/counter-entry.ts"], FLOW_COUNTER)));
-  mkdirSync(DIST, { recursive: true });
+  files.push(...(await pageFiles()));
+  mkdirSync(PAGE, { recursive: true });
   // Chunks are named by their content, and the entry comes last: whoever starts meanwhile sees the old build or the new one whole.
   for (const file of files.filter(({ path }) => !isEntry(path))) if (!existsSync(file.path)) put(file);
   for (const file of files.filter(({ path }) => isEntry(path))) put(file);
@@ -76,6 +84,12 @@ export async function bundle(entryPoints, options = {}) {
     const where = first.location ? `${first.location.file}:${first.location.line}: ` : "";
     throw new Problem(`the build failed: ${where}${first.text}`, "npm run verify shows every error");
   }
+}
+
+/** What the server of the page serves, and nothing else of ours does. */
+export async function pageFiles() {
+  const files = await bundle(["ui/page.tsx", "ui/page-worker.ts", "ui/page.css"], BROWSER);
+  return [...files, { path: join(PAGE, "index.html"), contents: readFileSync(join(ROOT, "ui/index.html")) }];
 }
 
 /** Bundles one file, or `code` in its place, into the cache and returns where: for `import()` or a process of its own. */

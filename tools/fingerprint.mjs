@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** What `dist/` is made from, beside `src/`. */
+/** What `dist/` is made from, next to `src/` and `ui/`. */
 const OTHER_INPUTS = ["package.json", "package-lock.json", "tools/build.mjs"];
 
 /**
@@ -13,7 +13,7 @@ const OTHER_INPUTS = ["package.json", "package-lock.json", "tools/build.mjs"];
  */
 export function sourceFingerprint() {
   const hash = createHash("sha1");
-  for (const path of [...OTHER_INPUTS, ...walk("src")]) {
+  for (const path of [...OTHER_INPUTS, ...walk("src"), ...walk("ui")]) {
     const { size, mtimeMs } = statSync(ROOT + path);
     hash.update(`${path}\0${size}\0${mtimeMs}\n`);
   }

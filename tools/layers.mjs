@@ -21,6 +21,13 @@ const SYNCHRONOUS = [
   /^src\/local\/(?:.*\/)?(?:plan[^/]*|[^/]*-plan)\.ts$/,
 ];
 
+/** The flow UI runs in a browser: the grammar of queries and shapes on the wire are all that it shares. Its worker has no document. */
+const PAGE = {
+  shared: /^src\/(?:flows\/query|api\/protocol)\/[^/]+\.ts$/,
+  withoutDocument: /^ui\/(?:worker\/|page-worker\.ts|api\/)/,
+  withDocument: /\.tsx$|^ui\/(?:page-state|theme)\.ts$/,
+};
+
 const FOREIGN_FUNCTIONS = { package: "koffi", only: "src/kernel/sys.ts" };
 
 /**
@@ -39,7 +46,10 @@ function importProblems(path, code) {
     if (specifier === FOREIGN_FUNCTIONS.package && path !== FOREIGN_FUNCTIONS.only) {
       return [`${path}: only ${FOREIGN_FUNCTIONS.only} may import ${specifier}`];
     }
-    if (!specifier.startsWith(".")) return [];
+    if (!specifier.startsWith(".")) {
+      const isPage = PAGE.withoutDocument.test(path) && /^(?:@?preact|uplot)/.test(specifier);
+      return isPage ? [`${path}: imports ${specifier}, and a worker has no document`] : [];
+    }
     const target = posix.join(posix.dirname(path), specifier);
     const problem = arrowProblem(path, target);
     return problem ? [`${path}: ${problem}`] : [];
@@ -47,6 +57,7 @@ function importProblems(path, code) {
 }
 
 function arrowProblem(path, target) {
+  if (path.startsWith("ui/")) return pageArrowProblem(path, target);
   const from = roomOf(path);
   // Stories in test/, tools and benches stand outside the house and may use all of it.
   if (from === undefined) return undefined;
@@ -65,6 +76,16 @@ function arrowProblem(path, target) {
   // A neighbour may be the other half of a test: the client is tested against the server.
   const allowed = toRow > fromRow || (isTest && toRow === fromRow);
   return allowed ? undefined : `${from} must not import ${to} (${target})`;
+}
+
+function pageArrowProblem(path, target) {
+  const isTest = isTestCode(path);
+  if (!isTest && isTestCode(target)) return `imports ${target}, which is only for tests`;
+  if (target.startsWith("ui/")) {
+    const crosses = PAGE.withoutDocument.test(path) && PAGE.withDocument.test(target);
+    return crosses ? `imports ${target}, and a worker has no document` : undefined;
+  }
+  return isTest || PAGE.shared.test(target) ? undefined : `imports ${target}, which is not for browsers`;
 }
 
 function synchronousProblems(path, code) {

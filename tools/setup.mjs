@@ -51,6 +51,11 @@ export const SYSTEM_PROGRAMS = [
     debian: "containernetworking-plugins",
     without: "the tests of pods that another CNI plugin connects are skipped",
   },
+  {
+    program: "chromium",
+    debian: "chromium",
+    without: "the tests that drive the flow UI in a browser are skipped",
+  },
 ];
 
 const OLDEST_NODE = [20, 19];

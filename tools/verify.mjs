@@ -14,7 +14,10 @@ import { wordProblems } from "./words.mjs";
 
 /** Each returns what is wrong, one line per problem; nothing when all is well. */
 const CHECKS = [
-  ["types", () => program("typescript/bin/tsc")],
+  [
+    "types",
+    async () => [...(await program("typescript/bin/tsc")), ...(await program("typescript/bin/tsc", "-p", "ui"))],
+  ],
   ["lint", () => program("@biomejs/biome/bin/biome", "check", "--error-on-warnings", "--max-diagnostics=20", ".")],
   ["dead code", () => program("knip/bin/knip.js", "--no-progress")],
   [
@@ -22,7 +25,7 @@ const CHECKS = [
     () => program("knip/bin/knip.js", "--no-progress", "--production", "--include", "exports,types,files"),
   ],
   ["every test file is run once", misplacedTests],
-  ["import layers", () => layerProblems(textsOf((path) => /^src\/.*\.ts$/.test(path)))],
+  ["import layers", () => layerProblems(textsOf((path) => /^(?:src|ui)\/.*\.tsx?$/.test(path)))],
   ["generated files are clean", async () => (await staleFiles()).map((path) => `${path} is stale: npm run generate`)],
   ["words", () => wordProblems(textsOf(isText))],
   ["commit subjects", commitSubjects],

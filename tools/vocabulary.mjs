@@ -131,7 +131,7 @@ function exportProblems(path, text) {
 
 function textProblems(path, text) {
   if (path.endsWith(".md")) return proseOf(text).flatMap((prose) => inText(path, prose, [...IN_TEXT, ...IN_DOCUMENTS]));
-  if (!/^src\/.*\.ts$/.test(path) || TEST_CODE.test(path)) return [];
+  if (!/^(?:src|ui)\/.*\.tsx?$/.test(path) || TEST_CODE.test(path)) return [];
   return stringsOf(text)
     .filter((literal) => isForPeople(literal.text))
     .flatMap((literal) => inText(path, literal, IN_TEXT));

@@ -13,7 +13,7 @@ const ROOT = [
 ];
 
 const CLUSTER = [
-  "test/{apiserver,cli,contract,controllers,crash,datastore,docs,flows,kubectl,local,operator,procedures,v3api}/**/*.test.ts",
+  "test/{apiserver,cli,contract,controllers,crash,datastore,docs,flows,kubectl,local,operator,procedures,ui,v3api}/**/*.test.ts",
   "src/operator/{faults,install,ip-pools,pre-delete,refusals,removal,switch}.test.ts",
   "src/{local/installed/seed-installed,procedures/run/cut}.test.ts",
   "tools/{containerfile,test-run/whole-run}.test.mjs",
@@ -32,7 +32,11 @@ const MINUTES = 60_000;
  */
 const STUCK = 10 * MINUTES;
 
-const UNIT = ["src/**/*.test.ts", "test/{attacks,conformance,calc,fields,upgrade}/**/*.test.ts", "tools/**/*.test.mjs"];
+const UNIT = [
+  "{src,ui}/**/*.test.ts",
+  "test/{attacks,conformance,calc,fields,upgrade}/**/*.test.ts",
+  "tools/**/*.test.mjs",
+];
 
 export const PROJECTS = [
   {

@@ -20,6 +20,7 @@ const HOW_TO_RUN = [
   [/needs iptables/, "apt-get install iptables"],
   [/needs clang/, "apt-get install clang"],
   [/needs cpio/, "apt-get install cpio"],
+  [/needs chromium/, "apt-get install chromium"],
   [/needs openssl/, "apt-get install openssl"],
   [/needs nsenter/, "apt-get install util-linux"],
   [/nftables/, "apt-get install nftables"],

@@ -1,0 +1,182 @@
+import { useEffect, useRef } from "preact/hooks";
+import { FlowsScreen } from "./flows/flows-screen.tsx";
+import { Strip } from "./flows/strip.tsx";
+import { Help } from "./help.tsx";
+import { type Command, commandOf, isFirstKey } from "./keys.ts";
+import { MapScreen } from "./map/map-screen.tsx";
+import * as page from "./page-state.ts";
+import { PoliciesScreen } from "./policies/policies-screen.tsx";
+import { QueryField } from "./query/query-field.tsx";
+import type { Session } from "./session/session.ts";
+import { SignIn } from "./session/sign-in.tsx";
+import { SCREENS, type Screen, THEMES, type Theme, writeHash } from "./url-state.ts";
+import { WhyDrawer } from "./why/why-drawer.tsx";
+
+const TITLES: Readonly<Record<Screen, string>> = { flows: "Flows", map: "Map", policies: "Policies" };
+const THEME_SIGNS: Readonly<Record<Theme, string>> = { auto: "◐", light: "☀", dark: "☾" };
+/** How long a `g` waits for the key after it. */
+const SECOND_KEY_MS = 1_500;
+
+export function App() {
+  useKeys();
+  const session = page.session.value;
+  const { isExplained, flow } = page.url.value;
+  return (
+    <>
+      <header>
+        <TopLine session={session} />
+        {session && <QueryField />}
+      </header>
+      {session ? (
+        <>
+          {page.screen.value !== "policies" && <Strip />}
+          {page.screen.value === "flows" && <FlowsScreen />}
+          {page.screen.value === "map" && <MapScreen />}
+          {page.screen.value === "policies" && <PoliciesScreen />}
+          {isExplained && flow !== "" && <WhyDrawer />}
+        </>
+      ) : (
+        <SignIn />
+      )}
+      {page.isHelpOpen.value && <Help />}
+    </>
+  );
+}
+
+function TopLine({ session }: { session: Session | undefined }) {
+  const state = page.url.value;
+  return (
+    <div class="top">
+      <span class="sign" aria-hidden="true">
+        ◆
+      </span>
+      <h1>Flows</h1>
+      {session && (
+        <span class="dim">
+          cluster {session.cluster} · {session.user}
+        </span>
+      )}
+      {session && (
+        <nav aria-label="Screens">
+          {SCREENS.map((screen) => (
+            <a
+              key={screen}
+              href={writeHash({ ...state, screen })}
+              aria-current={state.screen === screen ? "page" : undefined}
+            >
+              {TITLES[screen]}
+            </a>
+          ))}
+        </nav>
+      )}
+      {session && (!session.wholeCluster || state.namespace !== "") && <NamespaceField session={session} />}
+      <span class="grow" />
+      {session && <LiveSign />}
+      <ThemeButton />
+      <button
+        type="button"
+        class="plain"
+        aria-label="Keys"
+        onClick={() => {
+          page.isHelpOpen.value = true;
+        }}
+      >
+        ?
+      </button>
+    </div>
+  );
+}
+
+function NamespaceField({ session }: { session: Session }) {
+  const own = session.wholeCluster ? "" : session.namespace;
+  return (
+    <label class="namespace">
+      namespace{" "}
+      <input
+        type="text"
+        value={page.url.value.namespace || own}
+        spellcheck={false}
+        onChange={(event) => page.go({ namespace: event.currentTarget.value.trim() })}
+      />
+    </label>
+  );
+}
+
+function LiveSign() {
+  const { phase } = page.shown.value;
+  const isLive = phase === "live" && !page.isPaused.value;
+  const text = page.isPaused.value
+    ? "paused"
+    : { listing: "listing", live: "live", relisting: "live", retrying: "not connected", refused: "refused" }[phase];
+  return <span class={isLive ? "live" : "dim"}>{isLive ? "● live" : `○ ${text}`}</span>;
+}
+
+function ThemeButton() {
+  const { theme } = page.url.value;
+  const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] as Theme;
+  return (
+    <button type="button" class="plain" aria-label={`Theme: ${theme}`} onClick={() => page.go({ theme: next })}>
+      {THEME_SIGNS[theme]}
+    </button>
+  );
+}
+
+/** Keys for everything, wherever the focus is; a field for text has its own. */
+function useKeys(): void {
+  const before = useRef({ key: "", at: 0 });
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || page.isHelpOpen.value) return;
+      const { key, at } = before.current;
+      const isInTime = event.timeStamp - at < SECOND_KEY_MS;
+      const command = commandOf(event.key, isInTime ? key : "", placeOf(event.target));
+      before.current = { key: isFirstKey(event.key) ? event.key : "", at: event.timeStamp };
+      if (command && perform(command, event.target)) event.preventDefault();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+}
+
+function placeOf(target: EventTarget | null) {
+  const name = target instanceof Element ? target.tagName : "";
+  return { isText: name === "INPUT" || name === "TEXTAREA", isControl: name === "BUTTON" || name === "A" };
+}
+
+/** Whether the key had a meaning on this screen; what it would do otherwise is then left out. */
+function perform(command: Command, target: EventTarget | null): boolean {
+  const { screen, flow, isExplained } = page.url.value;
+  switch (command.do) {
+    case "query":
+      document.getElementById("query")?.focus();
+      return true;
+    case "step":
+      // What scrolls by itself goes on doing so.
+      if (screen !== "flows" || (target instanceof Element && target.closest(".drawer"))) return false;
+      page.step(command.by);
+      return true;
+    case "explain":
+      if (screen === "flows") page.explain(flow);
+      return screen === "flows";
+    case "close":
+      if (isExplained) page.go({ isExplained: false });
+      document.querySelector<HTMLElement>(".grid, .map canvas")?.focus();
+      return true;
+    case "screen":
+      page.go({ screen: command.screen });
+      return true;
+    case "pause":
+      if (screen !== "flows") return false;
+      page.pause();
+      return true;
+    case "table":
+      if (screen === "map") page.isMapTable.value = !page.isMapTable.value;
+      return screen === "map";
+    case "fit":
+      page.fits.value++;
+      return screen === "map";
+    case "help":
+      page.isHelpOpen.value = true;
+      return true;
+  }
+}

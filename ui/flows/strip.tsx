@@ -1,0 +1,145 @@
+import { useSignalEffect } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+import UPlot from "uplot";
+import type { FlowTimeline } from "../api/flow.ts";
+import { askFlows } from "../api/flows-api.ts";
+import { api, query, search, url } from "../page-state.ts";
+import { type Palette, paletteOf } from "../palette.ts";
+import { timeIn, withoutTime, withTime } from "../query/query-text.ts";
+import { clockText, countText } from "./flow-text.ts";
+
+const POINTS = 120;
+const ASKED_EVERY_MS = 15_000;
+const HEIGHT_PX = 74;
+const PRESETS = ["5m", "15m", "1h"];
+
+/** The last hour, denials in front. Dragging writes a time into the query. */
+export function Strip() {
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<UPlot>(null);
+  const [timeline, setTimeline] = useState<FlowTimeline>();
+  useSignalEffect(() => {
+    const asked = api.value;
+    const text = withoutTime(query.value);
+    if (!asked) return undefined;
+    const left = new AbortController();
+    const askAgain = () =>
+      askFlows<FlowTimeline>(asked, "timeline", { query: text, points: POINTS }, left.signal)
+        .then(setTimeline)
+        // The table says why nothing is answered.
+        .catch(() => {});
+    void askAgain();
+    const timer = setInterval(askAgain, ASKED_EVERY_MS);
+    return () => {
+      left.abort();
+      clearInterval(timer);
+    };
+  });
+  const theme = url.value.theme;
+  useEffect(() => {
+    const element = place.current as HTMLDivElement;
+    const made = new UPlot(optionsOf(element, paletteOf(element)), [[], [], []], element);
+    plot.current = made;
+    const resized = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
+    resized.observe(element);
+    return () => {
+      resized.disconnect();
+      made.destroy();
+    };
+  }, [theme]);
+  const time = timeIn(query.value, Date.now());
+  useEffect(() => {
+    if (timeline) plot.current?.setData(columnsOf(timeline));
+    if (plot.current) showTime(plot.current, time);
+  }, [timeline, theme, time.since, time.until]);
+  const hasTime = time.since !== undefined || time.until !== undefined;
+  return (
+    <section class="strip" aria-label="The last hour">
+      <div class="plot" role="img" aria-label={summaryOf(timeline)} ref={place} />
+      <div class="times">
+        {PRESETS.map((preset) => (
+          <button type="button" key={preset} onClick={() => search(`${withoutTime(query.value)} since:${preset}`)}>
+            {preset}
+          </button>
+        ))}
+        {hasTime && (
+          <button type="button" onClick={() => search(withoutTime(query.value))}>
+            any time
+          </button>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function optionsOf(element: HTMLElement, { dim, allowed, allowedFill, denied, deniedFill }: Palette): UPlot.Options {
+  const line = { points: { show: false }, width: 1 };
+  return {
+    ...{ width: element.clientWidth, height: HEIGHT_PX, padding: [6, 0, 0, 0] as UPlot.Padding },
+    legend: { show: false },
+    cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false } },
+    scales: { y: { range: (_plot, _least, most) => [0, (most || 1) * 1.15] } },
+    axes: [
+      {
+        stroke: dim,
+        grid: { show: false },
+        ticks: { show: false },
+        size: 22,
+        values: (_plot, at) => at.map(minuteText),
+      },
+      { show: false },
+    ],
+    series: [
+      {},
+      { ...line, stroke: allowed, fill: allowedFill },
+      { ...line, width: 2, stroke: denied, fill: deniedFill },
+    ],
+    hooks: { setSelect: [writeTime] },
+  };
+}
+
+function writeTime(plot: UPlot): void {
+  const { left, width } = plot.select;
+  // Shown by showTime, and by a click.
+  if (width < 2 || !plot.cursor.event) return;
+  const [since, until] = [left, left + width].map((at) => Math.round(plot.posToVal(at, "x")) * 1_000);
+  search(withTime(query.value, since as number, until as number));
+}
+
+function showTime(plot: UPlot, { since, until }: { since?: number; until?: number }): void {
+  const [first, last] = [plot.scales["x"]?.min, plot.scales["x"]?.max];
+  const none = { left: 0, top: 0, width: 0, height: 0 };
+  if (first === undefined || last === undefined || first === null || last === null) return;
+  if (since === undefined && until === undefined) {
+    plot.setSelect(none, false);
+    return;
+  }
+  const within = (time: number) => Math.min(Math.max(time / 1_000, first), last);
+  const left = plot.valToPos(since === undefined ? first : within(since), "x");
+  const right = plot.valToPos(until === undefined ? last : within(until), "x");
+  plot.setSelect({ left, top: 0, width: Math.max(right - left, 0), height: plot.over.clientHeight }, false);
+}
+
+/** Connections that began: what was denied sends few bytes. */
+function columnsOf({ points }: FlowTimeline): UPlot.AlignedData {
+  return [
+    points.map(({ since }) => since / 1_000),
+    points.map(({ allowed }) => allowed.connections),
+    points.map(({ denied }) => denied.connections),
+  ];
+}
+
+function summaryOf(timeline: FlowTimeline | undefined): string {
+  if (!timeline) return "Connections over the last hour";
+  const sum = (of: "allowed" | "denied") => timeline.points.reduce((all, point) => all + point[of].connections, 0);
+  const worst = timeline.points.reduce<FlowTimeline["points"][number] | undefined>(
+    (most, point) => (point.denied.connections > (most?.denied.connections ?? 0) ? point : most),
+    undefined,
+  );
+  const when = worst ? `, most at ${clockText(worst.since)}` : "";
+  return `Connections over the last hour: ${sum("allowed").toLocaleString("en")} allowed, ${countText(sum("denied"), "denied", "denied")}${when}`;
+}
+
+function minuteText(seconds: number): string {
+  return clockText(seconds * 1_000).slice(0, 5);
+}

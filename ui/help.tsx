@@ -1,0 +1,29 @@
+import { useEffect, useRef } from "preact/hooks";
+import { keysText, SHORTCUTS } from "./keys.ts";
+import { isHelpOpen } from "./page-state.ts";
+
+export function Help() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const close = () => {
+    isHelpOpen.value = false;
+  };
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} onClose={close} aria-labelledby="help-title">
+      <h2 id="help-title">Keys</h2>
+      <dl class="keys">
+        {SHORTCUTS.flatMap((shortcut) => [
+          <dt key={`${shortcut.about} keys`}>
+            {keysText(shortcut).map((keys) => (
+              <kbd key={keys}>{keys}</kbd>
+            ))}
+          </dt>,
+          <dd key={shortcut.about}>{shortcut.about}</dd>,
+        ])}
+      </dl>
+      <button type="button" onClick={() => dialog.current?.close()}>
+        Close
+      </button>
+    </dialog>
+  );
+}

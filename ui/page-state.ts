@@ -1,0 +1,149 @@
+import { batch, computed, effect, signal } from "@preact/signals";
+import { type ApiRefusal, type FlowsApi, isRefusal } from "./api/flows-api.ts";
+import { type MapPicture, NO_PICTURE } from "./map/map-picture.ts";
+import { openSession, type Session } from "./session/session.ts";
+import { isStep, readHash, type UrlState, writeHash } from "./url-state.ts";
+import type { ColumnSort } from "./worker/flow-columns.ts";
+import type { FlowsShown, PageMessage, WorkerMessage } from "./worker/messages.ts";
+
+/** What the page shows, and the few actions that change it. What a link holds is in `url`, all else is forgotten with the page. */
+
+export const url = signal<UrlState>(readHash(location.hash));
+export const session = signal<Session | undefined>(undefined);
+/** Why there is no session yet; undefined while it is asked for. */
+export const refusal = signal<ApiRefusal | undefined>(undefined);
+/** In this variable alone, and in no storage. */
+const token = signal("");
+export const isPaused = signal(false);
+export const isHelpOpen = signal(false);
+export const isMapTable = signal(false);
+/** How often the map was to be fitted into the window. */
+export const fits = signal(0);
+export const picture = signal<MapPicture>(NO_PICTURE);
+/** Where the chosen flow is in the table, when it was reached by keys. */
+export const steppedTo = signal(-1);
+
+const NOTHING_SHOWN: FlowsShown = {
+  ...{ phase: "listing", query: "", total: 0, waiting: 0, denials: 0, newestDenial: "" },
+  ...{ isCut: false, from: 0, rows: [] },
+};
+export const shown = signal<FlowsShown>(NOTHING_SHOWN);
+
+export const screen = computed(() => url.value.screen);
+export const query = computed(() => url.value.query);
+
+/** Who asks, and where; undefined until that is known. */
+export const api = computed<FlowsApi | undefined>(() => {
+  const open = session.value;
+  if (!open) return undefined;
+  const namespace = url.value.namespace || (open.wholeCluster ? "" : open.namespace);
+  return { origin: location.origin, namespace, token: token.value };
+});
+
+const worker = new Worker("page-worker.js");
+const ask = (message: PageMessage) => worker.postMessage(message);
+
+/** A link is a finding, and the back button finds the one before. */
+export function go(change: Partial<UrlState>): void {
+  const from = url.value;
+  const to = { ...from, ...change };
+  const hash = writeHash(to);
+  if (isStep(from, to)) history.pushState(null, "", hash);
+  else history.replaceState(null, "", hash);
+  url.value = to;
+}
+
+export function search(text: string): void {
+  go({ query: text.trim() });
+}
+
+export function choose(flow: string): void {
+  go({ flow });
+}
+
+export function explain(flow: string): void {
+  if (flow !== "") go({ flow, isExplained: true });
+}
+
+export function sortBy(sort: ColumnSort): void {
+  const { sort: before, isDescending } = url.value;
+  const isText = ["from", "to", "decided", "plane"].includes(sort);
+  go({ sort, isDescending: sort === before ? !isDescending : !isText });
+}
+
+export function look(from: number, to: number): void {
+  ask({ ask: "look", from, to });
+}
+
+export function step(by: number): void {
+  ask({ ask: "step", from: url.value.flow, by });
+}
+
+export function pause(): void {
+  isPaused.value = !isPaused.value;
+  ask({ ask: "pause", isPaused: isPaused.value });
+}
+
+/** Explains the newest denial, and all that came so far are seen. */
+export function explainDenial(): void {
+  const { newestDenial } = shown.value;
+  ask({ ask: "seen-denials" });
+  explain(newestDenial);
+}
+
+export async function signIn(given: string): Promise<void> {
+  refusal.value = undefined;
+  try {
+    const opened = await openSession(given);
+    if (opened.signIn && given === "") throw { status: 401, reason: "Unauthorized", message: "" };
+    batch(() => {
+      token.value = given;
+      session.value = opened;
+    });
+  } catch (error) {
+    refusal.value = isRefusal(error) ? error : { status: 0, reason: "Unreadable", message: String(error) };
+  }
+}
+
+/** Asks the worker for what the state says, whenever that changes. */
+export function start(): void {
+  worker.onmessage = ({ data }: MessageEvent<WorkerMessage>) => {
+    switch (data.answer) {
+      case "flows":
+        shown.value = data.flows;
+        // A token may have ended meanwhile.
+        if (data.flows.refusal?.status === 401) [session.value, refusal.value] = [undefined, data.flows.refusal];
+        return;
+      case "stepped":
+        go({ flow: data.id });
+        steppedTo.value = data.position;
+        return;
+      case "map":
+        picture.value = data.picture;
+    }
+  };
+  addEventListener("popstate", () => {
+    url.value = readHash(location.hash);
+  });
+  addEventListener("hashchange", () => {
+    url.value = readHash(location.hash);
+  });
+  const followed = computed(() => JSON.stringify([api.value, query.value]));
+  effect(() => {
+    const [asked, text] = JSON.parse(followed.value) as [FlowsApi | null, string];
+    isPaused.value = false;
+    if (asked) ask({ ask: "follow", api: asked, query: text });
+  });
+  const order = computed(() => `${url.value.isDescending ? "-" : ""}${url.value.sort}`);
+  effect(() => {
+    const sort = order.value.replace(/^-/, "") as ColumnSort;
+    ask({ ask: "sort", sort, isDescending: order.value.startsWith("-") });
+  });
+  const isMapShown = computed(() => screen.value === "map");
+  effect(() => ask({ ask: "map", isShown: isMapShown.value }));
+  const theme = computed(() => url.value.theme);
+  effect(() => {
+    document.documentElement.dataset["theme"] = theme.value;
+  });
+  void signIn("");
+}

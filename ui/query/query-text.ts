@@ -1,0 +1,89 @@
+import type { FlowEnd, FlowKey, PolicyHit } from "../../src/api/protocol/flow.ts";
+import { ruleName } from "../../src/flows/query/fields.ts";
+import { type FlowQueryError, parseQuery } from "../../src/flows/query/parse-query.ts";
+import { type QueryProblem, type TimeBound, timeOf } from "../../src/flows/query/query.ts";
+
+/** Writes queries for what was clicked, and takes terms out of them; the grammar itself is src/flows/query. */
+
+/** A value as it stands: names come from users. */
+export function quoted(value: string): string {
+  return /^[\w./-]+$/.test(value) && !/^(?:or|and)$/i.test(value) ? value : `"${value.replace(/["\\]/g, "\\$&")}"`;
+}
+
+/** What has no namespace is `/NAME`: without the slash, a value is the name of a workload in any namespace. */
+export function endTerm(field: "from" | "to" | "either", { namespace, name }: Pick<FlowEnd, "namespace" | "name">) {
+  // Names that were merged are not known: all of the namespace is.
+  if (name === "") return namespace === "" ? "" : `namespace:${quoted(namespace)}`;
+  return `${field}:${quoted(`${namespace}/${name}`)}`;
+}
+
+export function pairQuery({ from, to }: Pick<FlowKey, "from" | "to">): string {
+  return joined([endTerm("from", from), endTerm("to", to)]);
+}
+
+/** The flow, and what is like it. */
+export function flowQuery(flow: Pick<FlowKey, "from" | "to" | "port" | "protocol" | "verdict">): string {
+  const port = flow.port === 0 ? "" : `port:${flow.port}`;
+  return joined([
+    pairQuery(flow),
+    port,
+    `proto:${quoted(flow.protocol.toLowerCase())}`,
+    `verdict:${flow.verdict.toLowerCase()}`,
+  ]);
+}
+
+export function ruleQuery(rule: Omit<PolicyHit, "action" | "direction"> & Partial<Pick<PolicyHit, "direction">>) {
+  const { kind, tier, namespace, name, direction } = rule;
+  if (name === "") return joined([`policy:${quoted(kind)}`, tier && `tier:${quoted(tier)}`]);
+  const slash = namespace ? `${namespace}/` : "";
+  if (rule.rule === undefined || direction === undefined) return `policy:${quoted(slash + name)}`;
+  return `rule:${quoted(slash + ruleName({ ...rule, direction, action: "Allow" }))}`;
+}
+
+/** Terms at the top of a query, as they are written; undefined where one cannot be taken out alone. */
+export function termsOf(query: string): string[] | undefined {
+  const terms = query.match(/(?:"(?:\\.|[^"\\])*"|\((?:"(?:\\.|[^"\\])*"|[^()"]|\([^()]*\))*\)|[^\s"()])+/g) ?? [];
+  if (terms.some((term) => /^or$/i.test(term))) return undefined;
+  return terms.filter((term) => !/^and$/i.test(term));
+}
+
+/** The query without its bounds of time. */
+export function withoutTime(query: string): string {
+  return joined((termsOf(query) ?? [`(${query})`]).filter((term) => !/^(?:since|until):/i.test(term)));
+}
+
+export function withTime(query: string, since: number, until: number): string {
+  const text = (time: number) => new Date(time).toISOString().replace(/\.\d+Z$/, "Z");
+  return joined([withoutTime(query), `since:${text(since)}`, `until:${text(until)}`]);
+}
+
+/** Bounds of time that a query has; none if it cannot be read. */
+export function timeIn(query: string, now: number): { since?: number; until?: number } {
+  try {
+    const { since, until } = parseQuery(query);
+    const bound = (name: "since" | "until", given: TimeBound | undefined) => given && { [name]: timeOf(given, now) };
+    return { ...bound("since", since), ...bound("until", until) };
+  } catch {
+    return {};
+  }
+}
+
+export interface UnreadableQuery {
+  message: string;
+  problem: QueryProblem;
+}
+
+/** What is wrong with a query, if anything is. */
+export function problemIn(query: string): UnreadableQuery | undefined {
+  try {
+    parseQuery(query);
+    return undefined;
+  } catch (error) {
+    const { message, problem } = error as FlowQueryError;
+    return { message, problem };
+  }
+}
+
+function joined(terms: readonly string[]): string {
+  return terms.filter((term) => term !== "").join(" ");
+}

@@ -1,0 +1,71 @@
+import { COLUMN_SORTS, type ColumnSort } from "./worker/flow-columns.ts";
+
+export const SCREENS = ["flows", "map", "policies"] as const;
+export type Screen = (typeof SCREENS)[number];
+
+export const THEMES = ["auto", "light", "dark"] as const;
+export type Theme = (typeof THEMES)[number];
+
+export const RULE_FILTERS = ["all", "never", "denying"] as const;
+export type RuleFilter = (typeof RULE_FILTERS)[number];
+
+/** All that a link holds. The time that is looked at is in the query. */
+export interface UrlState {
+  screen: Screen;
+  query: string;
+  /** Empty: the whole cluster, or the reader's own. */
+  namespace: string;
+  sort: ColumnSort;
+  isDescending: boolean;
+  /** Id of the flow that is chosen; empty: none. */
+  flow: string;
+  /** The chosen flow is explained. */
+  isExplained: boolean;
+  rules: RuleFilter;
+  theme: Theme;
+}
+
+export const FIRST_URL_STATE: UrlState = {
+  ...{ screen: "flows", query: "", namespace: "", sort: "when", isDescending: true },
+  ...{ flow: "", isExplained: false, rules: "all", theme: "auto" },
+};
+
+/** Links are written by users too: what is none of the choices is the first of them. */
+export function readHash(hash: string): UrlState {
+  const given = new URLSearchParams(hash.replace(/^#/, ""));
+  const text = (name: string) => given.get(name) ?? "";
+  const sort = text("sort").replace(/^-/, "");
+  const flow = text("flow");
+  return {
+    ...{ screen: oneOf(SCREENS, text("screen")), query: text("query"), namespace: text("namespace"), flow },
+    ...{ sort: oneOf(COLUMN_SORTS, sort), isDescending: !given.has("sort") || text("sort").startsWith("-") },
+    ...{ isExplained: flow !== "" && given.has("why") },
+    ...{ rules: oneOf(RULE_FILTERS, text("rules")), theme: oneOf(THEMES, text("theme")) },
+  };
+}
+
+/** What is as it is at first is left out. */
+export function writeHash(state: UrlState): string {
+  const first = FIRST_URL_STATE;
+  const isSorted = state.sort !== first.sort || state.isDescending !== first.isDescending;
+  const entries: [string, string][] = [
+    ["screen", state.screen === first.screen ? "" : state.screen],
+    ["query", state.query],
+    ["namespace", state.namespace],
+    ["sort", isSorted ? `${state.isDescending ? "-" : ""}${state.sort}` : ""],
+    ["flow", state.flow],
+    ["why", state.flow !== "" && state.isExplained ? "1" : ""],
+    ["rules", state.rules === first.rules ? "" : state.rules],
+    ["theme", state.theme === first.theme ? "" : state.theme],
+  ];
+  return `#${new URLSearchParams(entries.filter(([, value]) => value !== ""))}`;
+}
+
+/** Whether going from one to the other is a step that the browser's back button takes again. */
+export function isStep(from: UrlState, to: UrlState): boolean {
+  return (["screen", "query", "namespace", "isExplained"] as const).some((name) => from[name] !== to[name]);
+}
+
+function oneOf<T extends string>(choices: readonly T[], given: string): T {
+  return choices.find((choice) => choice === given) ?? (choices[0] as T);
+}

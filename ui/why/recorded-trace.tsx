@@ -1,0 +1,31 @@
+import type { PolicyHit } from "../../src/api/protocol/flow.ts";
+import { stepText } from "../flows/flow-text.ts";
+
+const ACTIONS: Readonly<Record<PolicyHit["action"], string>> = {
+  ...{ Allow: "allows it", Deny: "denies it", Pass: "passes it to the next tier", Log: "logs it" },
+};
+
+/** What policy was asked when the flow was counted, in order. */
+export function RecordedTrace({ policies }: { policies: readonly PolicyHit[] }) {
+  if (policies.length === 0) return <p class="dim">No policy was asked.</p>;
+  return (
+    <ol class="trace">
+      {policies.map((hit, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the place is what tells two steps of one rule apart.
+        <li key={at} class={stepClass(hit)}>
+          <b>{stepText(hit)}</b>
+          <span>
+            {hit.direction.toLowerCase()}
+            {hit.tier && `, tier ${hit.tier}`}:{" "}
+            {hit.staged ? `staged: would ${hit.action.toLowerCase()}` : ACTIONS[hit.action]}
+          </span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function stepClass({ action, staged }: PolicyHit): string {
+  if (staged) return "staged";
+  return action === "Deny" ? "stop" : action === "Allow" ? "ok" : "pass";
+}

@@ -1,0 +1,42 @@
+import type { FlowCoverage } from "../api/flow.ts";
+import type { ApiRefusal, FlowsApi } from "../api/flows-api.ts";
+import type { MapPicture } from "../map/map-picture.ts";
+import type { ColumnSort, FlowRow } from "./flow-columns.ts";
+
+/** What the page asks of its worker. */
+export type PageMessage =
+  | { ask: "follow"; api: FlowsApi; query: string }
+  | { ask: "sort"; sort: ColumnSort; isDescending: boolean }
+  /** The rows that are looked at: they come again whenever they change. */
+  | { ask: "look"; from: number; to: number }
+  | { ask: "pause"; isPaused: boolean }
+  /** Chooses the row so many places after one; without one, the first. */
+  | { ask: "step"; from: string; by: number }
+  | { ask: "seen-denials" }
+  | { ask: "map"; isShown: boolean };
+
+export type FollowPhase = "listing" | "live" | "relisting" | "retrying" | "refused";
+
+export interface FlowsShown {
+  phase: FollowPhase;
+  /** The query that they are of. */
+  query: string;
+  refusal?: ApiRefusal;
+  total: number;
+  /** Flows that came while paused. */
+  waiting: number;
+  /** Denials that came since the last look at them, the newest one's id with them. */
+  denials: number;
+  newestDenial: string;
+  coverage?: FlowCoverage;
+  /** There are more flows than are kept here. */
+  isCut: boolean;
+  from: number;
+  rows: readonly FlowRow[];
+}
+
+/** What the worker answers. */
+export type WorkerMessage =
+  | { answer: "flows"; flows: FlowsShown }
+  | { answer: "stepped"; id: string; position: number }
+  | { answer: "map"; picture: MapPicture };
