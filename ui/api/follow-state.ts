@@ -4,7 +4,7 @@ import type { ApiRefusal } from "./flows-api.ts";
 export type FollowState =
   | { at: "listing"; page?: string; failures: number }
   | { at: "watching"; from: string; failures: number }
-  | { at: "waiting"; forMs: number; then: FollowState; refusal?: ApiRefusal }
+  | { at: "waiting"; forMs: number; next: FollowState; refusal?: ApiRefusal }
   /** Not mended by asking again. */
   | { at: "refused"; refusal: ApiRefusal };
 
@@ -30,17 +30,17 @@ export function nextState(state: FollowState, input: FollowInput, hasTime: boole
   switch (input.is) {
     case "listed":
       if (input.page) return { at: "listing", page: input.page, failures: 0 };
-      if (hasTime) return { at: "waiting", forMs: RELIST_MS, then: FIRST_STATE };
+      if (hasTime) return { at: "waiting", forMs: RELIST_MS, next: FIRST_STATE };
       return { at: "watching", from: input.version, failures: 0 };
     case "version":
       return state.at === "watching" ? { at: "watching", from: input.version, failures: 0 } : state;
     case "ended":
       // A server that ends each watch at once is not asked without a pause.
-      return state.at === "watching" ? { at: "waiting", forMs: FIRST_RETRY_MS, then: state } : state;
+      return state.at === "watching" ? { at: "waiting", forMs: FIRST_RETRY_MS, next: state } : state;
     case "failed":
       return afterFailure(state, input.refusal);
     case "waited":
-      return state.at === "waiting" ? state.then : state;
+      return state.at === "waiting" ? state.next : state;
   }
 }
 
@@ -51,6 +51,6 @@ function afterFailure(state: FollowState, refusal: ApiRefusal): FollowState {
   const forMs = Math.min(FIRST_RETRY_MS * 2 ** state.failures, LONGEST_RETRY_MS);
   const failures = state.failures + 1;
   // A page of a list that was cut off may be gone by then.
-  const then: FollowState = state.at === "watching" ? { ...state, failures } : { at: "listing", failures };
-  return { at: "waiting", forMs, then, refusal };
+  const next: FollowState = state.at === "watching" ? { ...state, failures } : { at: "listing", failures };
+  return { at: "waiting", forMs, next, refusal };
 }

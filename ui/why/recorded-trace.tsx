@@ -11,7 +11,6 @@ export function RecordedTrace({ policies }: { policies: readonly PolicyHit[] }) 
   return (
     <ol class="trace">
       {policies.map((hit, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the place is what tells two steps of one rule apart.
         <li key={at} class={stepClass(hit)}>
           <b>{stepText(hit)}</b>
           <span>

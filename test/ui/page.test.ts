@@ -1,0 +1,373 @@
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { basename, join } from "node:path";
+import { gzipSync } from "node:zlib";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { flowBatch, flowRow, outside, policyHit, workload } from "../../src/flows/flow.fixture.ts";
+import { pageFiles } from "../../tools/build.mjs";
+import { findChromium, openBrowser } from "../support/browser.ts";
+import { type FlowPage, type FlowPageOptions, serveFlowPage } from "../support/flow-page.ts";
+import { type FlowsApi, startFlowsApi } from "../support/flows-api.ts";
+
+/** The page in a browser, in front of a real vendor-flow-logs: ana has the role view in shop, the auditor everywhere. */
+
+/** A folder, for pictures of all screens. */
+const SHOTS = process.env["FLOW_UI_SHOTS"];
+const LARGEST = 120 * 1_024;
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+it("the whole page is smaller than 120 kB", async () => {
+  const files = await pageFiles();
+  expect(files.map(({ path }) => basename(path)).sort()).toEqual([
+    "index.html",
+    "page-worker.js",
+    "page.css",
+    "page.js",
+  ]);
+  const sizes = files.map(({ contents }) => gzipSync(contents, { level: 9 }).length);
+  expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(LARGEST);
+});
+
+const program = findChromium();
+if (!program) it("the page in a browser", ({ skip }) => skip("needs chromium"));
+
+describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
+  let flows: FlowsApi;
+  let browser: Browser;
+  let interval = 0;
+  const opened: { page: FlowPage; context: BrowserContext; problems: string[] }[] = [];
+
+  beforeAll(async () => {
+    flows = await startFlowsApi(["ana", "auditor"]);
+    await flows.bind("ana", "view", "shop");
+    await flows.bind("auditor", "view");
+    await createPolicies(flows);
+    await send(baseline());
+    browser = await openBrowser(program as string);
+  });
+  afterEach(async () => {
+    const left = opened.splice(0);
+    for (const { page, context } of left) {
+      await context.close();
+      await page.close();
+    }
+    // Of every page that a test opened: violations of the policy, errors, and requests to elsewhere.
+    expect(left.flatMap(({ problems }) => problems)).toEqual([]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await flows?.close();
+  });
+
+  const send = (rows: ReturnType<typeof flowRow>[]) =>
+    flows.send(flowBatch(rows, { interval: ++interval, until: Date.now() }));
+
+  async function open(hash = "", options: Partial<FlowPageOptions> & { scheme?: "light" | "dark" } = {}): Promise<Page> {
+    const { scheme = "light", ...some } = options;
+    const served = await serveFlowPage({
+      ...{ kubeconfig: flows.kubeconfig(""), token: flows.tokenOf("auditor") },
+      session: { signIn: false, namespace: "default", wholeCluster: true },
+      ...some,
+    });
+    const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: scheme });
+    const page = await context.newPage();
+    const problems: string[] = [];
+    opened.push({ page: served, context, problems });
+    page.on("pageerror", (error) => problems.push(`error: ${error.stack ?? error.message}`));
+    page.on("console", (message) => {
+      if (/Content Security|violat/i.test(message.text())) problems.push(`console: ${message.text()}`);
+    });
+    page.on("request", (request) => {
+      if (!request.url().startsWith(served.url) && !request.url().startsWith("data:"))
+        problems.push(`requested ${request.url()}`);
+    });
+    await page.goto(`${served.url}${hash}`);
+    return page;
+  }
+
+  const rows = (page: Page) => page.locator(".rows [role=row]");
+  const chosen = (page: Page) => page.locator(".rows [aria-selected=true]");
+
+  async function shoot(page: Page, name: string): Promise<void> {
+    if (!SHOTS) return;
+    mkdirSync(SHOTS, { recursive: true });
+    await page.screenshot({ path: join(SHOTS, `${name}.png`) });
+  }
+
+  async function accessibilityProblems(page: Page): Promise<string[]> {
+    await page.evaluate(axeSource);
+    return await page.evaluate(async () => {
+      const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: AxeViolation[] }> } };
+      const { violations } = await axe.run();
+      return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
+    });
+  }
+
+  it("lists flows, newest first, and shows new ones as they come", async () => {
+    const page = await open();
+    await rows(page).first().waitFor();
+    await page.getByText("● live").waitFor();
+    const before = await page.locator(".status output").innerText();
+    await send([flowRow({ from: workload("shop", "late"), to: workload("shop", "cart"), port: 8_081, verdict: "Allow" })]);
+    await page.getByText("shop/late").waitFor();
+    expect(await page.locator(".status output").innerText()).not.toBe(before);
+  });
+
+  it("announces new denials, and says why by one key", async () => {
+    const page = await open();
+    await page.getByText("● live").waitFor();
+    await send([flowRow({ from: workload("shop", "intruder"), to: workload("pay", "db"), port: 5_432 })]);
+    const alarm = page.getByRole("button", { name: "1 new denial: why?" });
+    await alarm.waitFor();
+    await alarm.press("Enter");
+    await page.getByRole("heading", { name: /Denied: shop\/intruder to pay\/db/ }).waitFor();
+    await page.locator(".trace .stop").first().waitFor();
+    expect(await alarm.count()).toBe(0);
+  });
+
+  it("is used by keys alone: choose a flow, ask why, go on with the pair, close", async () => {
+    const page = await open();
+    await rows(page).first().waitFor();
+    await page.keyboard.press("j");
+    await chosen(page).waitFor();
+    const first = await chosen(page).getAttribute("id");
+    await page.keyboard.press("j");
+    await expect.poll(() => chosen(page).getAttribute("id")).not.toBe(first);
+    await page.keyboard.press("k");
+    await expect.poll(() => chosen(page).getAttribute("id")).toBe(first);
+    await page.keyboard.press("e");
+    await page.getByRole("complementary", { name: "Why" }).getByRole("heading").first().waitFor();
+    await shoot(page, "why");
+    const pair = page.getByRole("button", { name: "Only this pair" });
+    await pair.focus();
+    await page.keyboard.press("Enter");
+    await expect.poll(() => page.url()).toContain("query=from");
+    await page.keyboard.press("Escape");
+    await expect.poll(() => page.getByRole("complementary", { name: "Why" }).count()).toBe(0);
+    await page.keyboard.press("?");
+    await page.getByRole("heading", { name: "Keys" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("g");
+    await page.keyboard.press("m");
+    await page.locator(".map canvas").waitFor();
+    await page.keyboard.press("g");
+    await page.keyboard.press("p");
+    await page.getByRole("columnheader", { name: "policy and rule" }).waitFor();
+    await page.goBack();
+    await page.locator(".map canvas").waitFor();
+    await page.goForward();
+    await page.getByRole("columnheader", { name: "policy and rule" }).waitFor();
+  });
+
+  it("completes a query, and points at the character that it cannot read", async () => {
+    const page = await open();
+    await rows(page).first().waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.type("verd");
+    await page.getByRole("option").first().waitFor();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.getByRole("option", { name: "deny" }).waitFor();
+    await page.keyboard.type("deny from:shop/i");
+    await page.getByRole("option", { name: "shop/intruder" }).waitFor();
+    await shoot(page, "completions");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => rows(page).count()).toBe(1);
+    await page.keyboard.press("/");
+    await page.keyboard.press("End");
+    await page.keyboard.type("prot:tcp");
+    await page.keyboard.press("Enter");
+    await page.getByText('did you mean "proto"?').waitFor();
+    expect(await page.locator(".caret").innerText()).toBe("prot");
+    await shoot(page, "problem");
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
+  it("pauses, says how many flows wait, and goes on", async () => {
+    const page = await open("#query=paused");
+    await page.getByText("No flow matches the query").waitFor();
+    await send([flowRow({ from: workload("shop", "paused-a"), verdict: "Allow" })]);
+    await rows(page).first().waitFor();
+    await page.keyboard.press("Space");
+    await page.getByRole("button", { name: "Go on" }).waitFor();
+    await send([flowRow({ from: workload("shop", "paused-b"), verdict: "Allow" })]);
+    await page.getByRole("button", { name: "Go on: 1 waiting" }).waitFor();
+    expect(await rows(page).count()).toBe(1);
+    await page.keyboard.press("Space");
+    await expect.poll(() => rows(page).count()).toBe(2);
+  });
+
+  it("says which term leaves nothing, and goes on without it", async () => {
+    const page = await open("#query=from:shop/web+port:1");
+    await page.getByText("Without port:1 there are some").waitFor();
+    await shoot(page, "empty");
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.getByRole("button", { name: /Without port:1/ }).click();
+    await rows(page).first().waitFor();
+  });
+
+  it("shows a reader of one namespace that namespace, and names the right that another one needs", async () => {
+    const session = { signIn: false, namespace: "shop", wholeCluster: false };
+    const page = await open("", { session, token: flows.tokenOf("ana") });
+    await rows(page).first().waitFor();
+    const field = page.getByLabel("namespace", { exact: true });
+    expect(await field.inputValue()).toBe("shop");
+    await field.fill("pay");
+    await field.press("Enter");
+    await page.getByText('cannot list resource "flows" in API group "flows.vendor.io" in the namespace "pay"').waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
+  it("asks for a token where the server does not know the user, and keeps it out of the URL and of storage", async () => {
+    const session = { signIn: true, namespace: "default", wholeCluster: true };
+    const page = await open("", { session });
+    await page.getByLabel(/A token of the cluster/).fill("guess");
+    await page.keyboard.press("Enter");
+    await page.getByText("Unauthorized").waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.getByLabel(/A token of the cluster/).fill(flows.tokenOf("auditor"));
+    await page.keyboard.press("Enter");
+    await rows(page).first().waitFor();
+    expect(page.url()).not.toContain("token");
+    const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]));
+    expect(stored).not.toContain("token-of");
+    await page.reload();
+    await page.getByLabel(/A token of the cluster/).waitFor();
+  });
+
+  it("shows names of users as text, whatever they are", async () => {
+    await send([flowRow({ from: workload("shop", "<img src=x onerror=alert(1)>"), verdict: "Allow", port: 99 })]);
+    const page = await open("#query=port:99");
+    await page.getByText("shop/<img src=x onerror=alert(1)>").waitFor();
+    expect(await page.locator("img").count()).toBe(0);
+  });
+
+  it("the map has a line for each pair, and the same as a table that writes queries", async () => {
+    const page = await open("#screen=map");
+    await page.getByRole("img", { name: /Map: \d+ workloads in/ }).waitFor();
+    await shoot(page, "map");
+    await page.locator(".map canvas").focus();
+    for (const key of ["f", "+", "-", "ArrowLeft"]) await page.keyboard.press(key);
+    await page.keyboard.press("t");
+    await page.getByRole("columnheader", { name: "one end" }).waitFor();
+    await shoot(page, "map-table");
+    await page.locator("tbody button").first().press("Enter");
+    await expect.poll(() => page.url()).toContain("query=");
+  });
+
+  it("a click on a namespace of the map writes the query", async () => {
+    const page = await open("#screen=map&query=namespace:pay+from:shop/web");
+    const canvas = page.locator(".map canvas");
+    await page.getByRole("img", { name: /Map: [1-9]/ }).waitFor();
+    const { width, height } = (await canvas.boundingBox()) as { width: number; height: number };
+    // Two boxes lie next to each other; the middle of each half is in one.
+    await canvas.click({ position: { x: width * 0.3, y: height * 0.5 } });
+    await expect.poll(() => page.url()).toMatch(/query=(?:namespace|either|from)/);
+  });
+
+  it("policies show rules that were never hit, and lead to the flows of a rule", async () => {
+    const page = await open("#screen=policies");
+    await page.getByRole("row", { name: /pay\/never-hit/ }).waitFor();
+    await shoot(page, "policies");
+    await page.getByRole("button", { name: "Never hit" }).press("Enter");
+    await expect.poll(() => page.url()).toContain("rules=never");
+    await page.getByRole("button", { name: "All" }).press("Enter");
+    await page.getByRole("button", { name: "ingress rule 2" }).first().press("Enter");
+    await expect.poll(() => new URLSearchParams(new URL(page.url()).hash.slice(1)).get("query")).toMatch(/^rule:/);
+    await rows(page).first().waitFor();
+  });
+
+  it("the strip writes the time that is dragged into the query", async () => {
+    const page = await open();
+    await page.locator(".u-over").waitFor();
+    await page.getByRole("img", { name: /Connections over the last hour: / }).waitFor();
+    const box = (await page.locator(".u-over").boundingBox()) as { x: number; y: number; width: number };
+    await expect.poll(async () => {
+      await page.mouse.move(box.x + box.width * 0.2, box.y + 20);
+      await page.mouse.down();
+      await page.mouse.move(box.x + box.width * 0.6, box.y + 20, { steps: 4 });
+      await page.mouse.up();
+      return page.url();
+    }).toMatch(/since%3A20.*until%3A20/);
+    await page.getByRole("button", { name: "any time" }).press("Enter");
+    await expect.poll(() => page.url()).not.toContain("since");
+  });
+
+  it.each(["light", "dark"] as const)("axe finds nothing on any screen in the %s theme", async (scheme) => {
+    for (const [screen, ready] of [
+      ["flows", ".rows [role=row]"],
+      ["map", ".map canvas"],
+      ["policies", "tbody tr"],
+    ] as const) {
+      const page = await open(`#screen=${screen}`, { scheme });
+      await page.locator(ready).first().waitFor();
+      expect([screen, await accessibilityProblems(page)]).toEqual([screen, []]);
+      await shoot(page, `${screen}-${scheme}`);
+      if (screen !== "flows") continue;
+      await page.keyboard.press("j");
+      await chosen(page).waitFor();
+      await page.keyboard.press("e");
+      await page.locator(".drawer dl").waitFor();
+      expect(["why", await accessibilityProblems(page)]).toEqual(["why", []]);
+      await shoot(page, `why-${scheme}`);
+    }
+  });
+
+  it("forced colours and print leave everything readable", async () => {
+    const page = await open();
+    await rows(page).first().waitFor();
+    await page.emulateMedia({ forcedColors: "active" });
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await shoot(page, "forced-colors");
+    await page.emulateMedia({ forcedColors: "none", media: "print" });
+    expect(await rows(page).first().isVisible()).toBe(true);
+    expect(await page.getByRole("navigation").isVisible()).toBe(false);
+  });
+});
+
+interface AxeViolation {
+  id: string;
+  nodes: { html: string }[];
+}
+
+/** A small shop, its payments, and what is outside. */
+function baseline() {
+  const apps = ["web", "cart", "search", "mail"];
+  const allowed = (from: ReturnType<typeof workload>, to: ReturnType<typeof workload>, port: number) =>
+    flowRow(
+      {
+        ...{ from, to, port, verdict: "Allow" },
+        policies: [policyHit({ namespace: to.namespace, name: "allow", rule: 0, action: "Allow" })],
+      },
+      { bytes: port * 1_000, replyBytes: port * 9_000, started: 12, live: 2 },
+    );
+  return [
+    ...apps.flatMap((name, at) => apps.slice(at + 1).map((other) => allowed(workload("shop", name), workload("shop", other), 8_080 + at))),
+    allowed(workload("shop", "cart"), workload("pay", "api"), 443),
+    allowed(workload("pay", "api"), workload("pay", "db"), 5_432),
+    flowRow({ from: workload("shop", "web"), to: workload("pay", "db"), port: 5_432 }),
+    flowRow({ from: workload("shop", "web"), to: workload("pay", "api"), port: 444, policies: [policyHit({ kind: "EndOfTier", namespace: "", name: "" })] }),
+    flowRow({ from: outside, to: workload("shop", "web"), port: 443, verdict: "Allow", policies: [] }),
+  ];
+}
+
+async function createPolicies(flows: FlowsApi): Promise<void> {
+  const transport = flows.api.server.transport();
+  for (const [name, ports] of [
+    ["lock", [8_080, 8_081, 8_082]],
+    ["never-hit", [1]],
+  ] as const) {
+    const policy = {
+      ...{ apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy", metadata: { name, namespace: "pay" } },
+      spec: { podSelector: {}, policyTypes: ["Ingress"], ingress: ports.map((port) => ({ ports: [{ port, protocol: "TCP" }] })) },
+    };
+    const response = await transport.request({
+      ...{ method: "POST", path: "/apis/networking.k8s.io/v1/namespaces/pay/networkpolicies" },
+      ...{ headers: { "content-type": "application/json" }, body: JSON.stringify(policy) },
+    });
+    expect(response.status, await response.text()).toBe(201);
+  }
+}
