@@ -8,9 +8,9 @@ import {
   type PolicyHit,
 } from "../../api/protocol/flow.ts";
 import type { DataplaneModel } from "../../calc/model.ts";
+import { policyHits } from "../../calc/policy/policy-hits.ts";
 import type { FlowSum } from "../../dataplane/flow-sums.ts";
 import type { FlowEnds } from "./flow-ends.ts";
-import { policyHits } from "./policy-hits.ts";
 
 const PROTOCOLS: Readonly<Record<number, string>> = { 1: "ICMP", 6: "TCP", 17: "UDP", 58: "ICMPv6", 132: "SCTP" };
 

@@ -1,7 +1,7 @@
 import type { DataplaneModel, Direction, HostEndpoint, Packet } from "../model.ts";
 import type { HookPolicy } from "./hook-policy.ts";
 import { hostHook, workloadHook } from "./hook-policy.ts";
-import { allowed, hookVerdict, type Verdict } from "./hook-verdict.ts";
+import { type AskedStep, allowed, hookVerdict, type Verdict } from "./hook-verdict.ts";
 
 /** Where a packet comes from or goes to, as this node sees it. `interface` is one of the node's own, with the endpoint it has. */
 export type Place =
@@ -33,8 +33,16 @@ export function evaluate(model: DataplaneModel, packet: Packet, path: { from: Pl
   return trace(model, packet, path).verdict;
 }
 
-/** The same, by the end it was asked at: for flow logs. */
-export function trace(model: DataplaneModel, packet: Packet, path: { from: Place; to: Place }): Trace {
+/** A step, and at which end of the packet's way it was asked. */
+export type AskedAt = AskedStep & { end: Direction };
+
+/** The same, by the end it was asked at: for flow logs. `asked` is told each step. */
+export function trace(
+  model: DataplaneModel,
+  packet: Packet,
+  path: { from: Place; to: Place },
+  asked?: (step: AskedAt) => void,
+): Trace {
   const { from, to } = path;
   const result: Trace = {
     verdict: allowed("no policy applies"),
@@ -51,7 +59,7 @@ export function trace(model: DataplaneModel, packet: Packet, path: { from: Place
     if (hook === "absent") {
       return { ...result, denied, verdict: { action: "deny", because: "the workload is not known here", hits } };
     }
-    const verdict = hookVerdict(model, hook, packet, role);
+    const verdict = hookVerdict(model, hook, packet, role, asked && ((step) => asked({ ...step, end })));
     hits.push(...verdict.hits);
     if (hook.host ?? hook.workload) result[end] = [...(result[end] ?? []), ...verdict.hits];
     result.verdict = { ...verdict, hits };

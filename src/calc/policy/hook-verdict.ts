@@ -27,16 +27,37 @@ export interface HostRole {
   toHost: boolean;
 }
 
-/** What one interface decides of one packet. */
-export function hookVerdict(model: DataplaneModel, hook: HookPolicy, packet: Packet, role: HostRole): Verdict {
+/** One tier that was asked, or the profiles: for who explains a verdict. */
+export interface AskedStep {
+  of: "workload" | "host";
+  direction: Direction;
+  /** Undefined: the profiles. */
+  tier: string | undefined;
+  /** Of policies, or of profiles; in the order they were asked. */
+  owners: readonly string[];
+  result: "allow" | "deny" | "pass";
+  /** The rule that decided; undefined: none did, and it is the end's result. */
+  rule: string | undefined;
+  /** With the destination that the step is about: before or after a Service was translated. */
+  packet: ReadPacket;
+}
+
+/** What one interface decides of one packet. `asked` is told each step. */
+export function hookVerdict(
+  model: DataplaneModel,
+  hook: HookPolicy,
+  packet: Packet,
+  role: HostRole,
+  asked?: (step: AskedStep) => void,
+): Verdict {
   const hits: string[] = [];
   const read = readPacket(packet);
   const original = readPacket(packet, true);
   if (!read || !original) return { action: "deny", because: "its addresses cannot be read", hits };
-  const judging: Evaluation = { model, read, original, request: packet.request, hits };
-  const host = hook.host && hostVerdict(judging, hook.host, role);
+  const judging = { model, read, original, request: packet.request, hits };
+  const host = hook.host && hostVerdict({ ...judging, asked: of("host", asked) }, hook.host, role);
   if (host?.action === "deny") return { ...host, hits };
-  const own = hook.workload && workloadVerdict(judging, hook.workload);
+  const own = hook.workload && workloadVerdict({ ...judging, asked: of("workload", asked) }, hook.workload);
   return { ...(own ?? host ?? allowed("the interface has no policy")), hits };
 }
 
@@ -46,6 +67,11 @@ interface Evaluation {
   original: ReadPacket;
   request: PacketRequest | undefined;
   hits: string[];
+  asked: ((step: Omit<AskedStep, "of">) => void) | undefined;
+}
+
+function of(whose: AskedStep["of"], asked: ((step: AskedStep) => void) | undefined): Evaluation["asked"] {
+  return asked && ((step) => asked({ of: whose, ...step }));
 }
 
 type Decision = Omit<Verdict, "hits">;
@@ -75,6 +101,8 @@ function runTiers(
   for (const tier of tiers) {
     const rules = rulesOf(judging.model, tier, direction);
     const decided = firstMatch(judging, rules, packet);
+    const step = { direction, tier: tier.name, owners: tier.policies, packet };
+    judging.asked?.({ ...step, result: decided?.action ?? tier.endAction, rule: decided?.id });
     if (decided && decided.action !== "pass") return { action: decided.action, because: `rule ${decided.id}` };
     if (decided) continue;
     judging.hits.push(endOf(tier.name));
@@ -88,10 +116,15 @@ function* rulesOf(model: DataplaneModel, tier: TierPolicies, direction: Directio
 }
 
 function runProfiles(judging: Evaluation, ids: string[], direction: Direction): Decision {
+  const step = { direction, tier: undefined, owners: ids, packet: judging.read };
   for (const id of ids) {
     const decided = firstMatch(judging, judging.model.profiles.get(id)?.[direction] ?? [], judging.read);
-    if (decided) return { action: decided.action === "allow" ? "allow" : "deny", because: `rule ${decided.id}` };
+    if (!decided) continue;
+    const action = decided.action === "allow" ? "allow" : "deny";
+    judging.asked?.({ ...step, result: action, rule: decided.id });
+    return { action, because: `rule ${decided.id}` };
   }
+  judging.asked?.({ ...step, result: "deny", rule: undefined });
   judging.hits.push(NO_PROFILE);
   return { action: "deny", because: "no policy and no profile allows it" };
 }

@@ -83,6 +83,20 @@ export function matchesRule(rule: RuleMatch, packet: ReadPacket, sets: Sets): bo
   return ALL_CRITERIA.every(([name, holds]) => rule[name] === undefined || holds(rule, packet, sets));
 }
 
+/** As people see them: numbers and names of the ports of one side are one criterion. */
+const ONE_CRITERION: Readonly<Partial<Record<Criterion, Criterion>>> = {
+  srcNamedPortSets: "srcPorts",
+  notSrcNamedPortSets: "notSrcPorts",
+  dstNamedPortSets: "dstPorts",
+  notDstNamedPortSets: "notDstPorts",
+};
+
+/** Which criteria of the rule do not hold; none: it matches. */
+export function failedCriteria(rule: RuleMatch, packet: ReadPacket, sets: Sets): Criterion[] {
+  const failed = ALL_CRITERIA.filter(([name, holds]) => rule[name] !== undefined && !holds(rule, packet, sets));
+  return [...new Set(failed.map(([name]) => ONE_CRITERION[name] ?? name))];
+}
+
 function isInNets(nets: Net[] | undefined, address: Address): boolean {
   return nets !== undefined && tableOf(nets, nets).find(address) !== undefined;
 }

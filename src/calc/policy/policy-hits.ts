@@ -1,5 +1,5 @@
 import type { PolicyHit } from "../../api/protocol/flow.ts";
-import type { DataplaneModel, Rule } from "../../calc/model.ts";
+import type { DataplaneModel, Rule } from "../model.ts";
 
 /** Stored names of policies by what their ids begin with (`Policy.id`). */
 const KINDS: Readonly<Record<string, string>> = {
