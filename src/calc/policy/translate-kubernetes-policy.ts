@@ -86,6 +86,19 @@ function rulesOf(spec: KubernetesPolicySpec, owner: string, place: Place): Rule[
     .map((match, index) => ({ id: ruleId({ owner, direction }, index), action: "allow", ...match }));
 }
 
+/** Of each rule that the policy becomes, the position of the rule it comes from; empty where they cannot be read. */
+export function kubernetesRuleOrigins({ metadata, ...object }: KubeObject, direction: Direction): number[] {
+  const spec = (object["spec"] ?? {}) as KubernetesPolicySpec;
+  const given = (direction === "ingress" ? spec.ingress : spec.egress) ?? [];
+  const place = { direction, namespace: metadata.namespace ?? "default", sets: new SetCollector() };
+  try {
+    return given.flatMap((rule, at) => matchesOf(rule, place).map(() => at));
+  } catch (error) {
+    if (error instanceof Untranslatable) return [];
+    throw error;
+  }
+}
+
 interface Place {
   direction: Direction;
   namespace: string;
