@@ -12,11 +12,13 @@ import { programTls } from "../cluster/program-tls.ts";
 import { sleep, systemClock } from "../kit/clock.ts";
 import { healthServer } from "../kit/health-server.ts";
 import { programMetrics } from "../kit/process-metrics.ts";
-import { flowKind } from "./api/flow-kind.ts";
+import { FLOW_SUBRESOURCES, flowKind } from "./api/flow-kind.ts";
 import { TABLE_COLUMNS } from "./api/flow-object.ts";
 import { FlowsFront } from "./api/flows-front.ts";
 import { readFlowLogsConfig } from "./config.ts";
 import { errors } from "./errors.ts";
+import { clusterObjects } from "./explain/cluster-objects.ts";
+import { explainFlow } from "./explain/flow-explanations.ts";
 import { exportProgress } from "./export/export-progress.ts";
 import { FlowExport } from "./export/flow-export.ts";
 import { otlpSender } from "./export/otlp-sender.ts";
@@ -65,10 +67,12 @@ export const flowLogsProgram: Program = async (world) => {
     registry.add([kind]);
     const { major = 0, minor = 0 } = parseVersion(config.version) ?? {};
     const version = { major: String(major), minor: String(minor), gitVersion: config.version };
+    const access = new Access(transport, clock, () => counts.accessReviews.add());
+    const objects = clusterObjects(client, clock);
     const front = new FlowsFront({
-      ...{ kind, store, pace, metrics, stopping: signal, knownRules: knownRules(client, clock) },
-      access: new Access(transport, clock, () => counts.accessReviews.add()),
-      documents: new Documents(registry, version, () => ({ subresources: {}, foreign: [] })),
+      ...{ kind, store, pace, metrics, access, stopping: signal, knownRules: knownRules(client, clock) },
+      explain: (asked) => explainFlow(asked, { access, objects, release: config.version }),
+      documents: new Documents(registry, version, () => ({ subresources: FLOW_SUBRESOURCES, foreign: [] })),
       ready: {},
     });
     await world.listen(healthServer({ log }), config.healthPort, config.healthHost);

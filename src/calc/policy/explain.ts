@@ -71,7 +71,10 @@ function wantedOf(name: Criterion, rule: RuleMatch, sets: Sets): string {
   const text = (parts: readonly string[], word: string) => parts.join(word);
   const meanings = (ids: readonly string[] = []) => ids.map((id) => sets.get(id)?.meaning ?? id);
   const ports = (ranges: readonly PortRange[] = [], named: readonly string[] = []) =>
-    text([...ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)), ...meanings(named)], ", ");
+    text(
+      [...ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)), ...meanings(named)],
+      ", ",
+    );
   switch (name) {
     case "ipVersion":
       return `IPv${rule.ipVersion}`;

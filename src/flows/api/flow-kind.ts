@@ -1,8 +1,10 @@
 import { FLOW_LOGS_API } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { FLOW_END_TYPES, FLOW_REPORTERS, type FlowCounts, type FlowKey } from "../../api/protocol/flow.ts";
+import { FLOW_EXPLANATION_KIND } from "../../api/protocol/flow-explanation.ts";
 import { choice, flag, integer, list, mapOf, object, text } from "../../api/resources/describe.ts";
 import { servedKinds } from "../../apiserver/custom-resources.ts";
+import type { ServedSubresource } from "../../apiserver/discovery.ts";
 import type { Column, ServedKind } from "../../apiserver/resource.ts";
 
 /** A flow as people get it: its key, what was counted of it in the time asked for, and what is listed of it. */
@@ -68,6 +70,13 @@ const schema = object("What two ends said to each other, as the data planes coun
   live: count("Connections that were open at the last look."),
   lastSeen: text("When it was counted last.", { format: "date-time" }),
 });
+
+/** For discovery. */
+export const FLOW_SUBRESOURCES: Readonly<Record<string, readonly ServedSubresource[]>> = {
+  [`${FLOW_LOGS_API.group}/flows`]: [
+    { path: "flows/explain", kind: { ...FLOW_LOGS_API, kind: FLOW_EXPLANATION_KIND }, verbs: ["get"] },
+  ],
+};
 
 /** The columns are the table's own: they are made of several fields each. */
 export function flowKind(columns: readonly Column[]): ServedKind {

@@ -1,5 +1,6 @@
 import type { Access } from "../../aggregated/access.ts";
 import { FLOW_LOGS_API } from "../../api/names.ts";
+import type { FlowExplanation } from "../../api/protocol/flow-explanation.ts";
 import { StatusError } from "../../api/status.ts";
 import type { Incoming, Reply, Sink, UserInfo } from "../../apiserver/call.ts";
 import type { Documents } from "../../apiserver/documents.ts";
@@ -20,6 +21,7 @@ import {
 import { CodedError } from "../../kit/errors.ts";
 import { type HealthChecks, runHealthChecks } from "../../kit/health-server.ts";
 import { METRICS_CONTENT_TYPE, type Metrics } from "../../kit/metrics.ts";
+import type { AskedExplanation } from "../explain/flow-explanations.ts";
 import type { FlowPace } from "../ingest/flow-pace.ts";
 import { errors } from "../store/errors.ts";
 import type { FlowList, FlowStore } from "../store/flow-store.ts";
@@ -35,6 +37,9 @@ const POINTS = 60;
 const LONGEST_WATCH_S = 3_600;
 /** Of one user at a time: whoever may see one namespace must not take the watches of all others. */
 const MOST_WATCHES = 20;
+/** Each calculates policy, which others wait for. */
+const MOST_EXPLANATIONS = 8;
+const EXPLAIN = "explain";
 const MEASURES = ["flows", "connections", "packets", "bytes"] as const;
 
 export interface FlowsFrontParts {
@@ -47,6 +52,7 @@ export interface FlowsFrontParts {
   ready: HealthChecks;
   /** Rules that exist, hit or not. */
   knownRules(by: "policy" | "rule"): Promise<KnownRule[]>;
+  explain(asked: AskedExplanation): Promise<FlowExplanation>;
   stopping: AbortSignal;
 }
 
@@ -66,6 +72,7 @@ export class FlowsFront implements Handler {
   readonly #parts: FlowsFrontParts;
   /** How many watches are open, by user. */
   readonly #watches = new Map<string, number>();
+  #explanations = 0;
 
   constructor(parts: FlowsFrontParts) {
     this.#parts = parts;
@@ -92,7 +99,8 @@ export class FlowsFront implements Handler {
       return this.#parts.documents.answer(incoming, info.path, params);
     }
     const answer = this.#answerOf(info);
-    await this.#authorize(incoming.user, { ...info, plural: "flows" });
+    // An explanation is of a flow that the reader may get; of policies it asks itself.
+    await this.#authorize(incoming.user, { ...info, plural: "flows", subresource: "" });
     const { namespace } = info;
     const visible = namespace === "" ? undefined : (name: string) => name === namespace;
     return await answer({ info, params, incoming, visible });
@@ -100,7 +108,12 @@ export class FlowsFront implements Handler {
 
   #answerOf(info: ResourceRequest): (asked: Asked) => Reply | Promise<Reply> {
     const { group, version, plural, verb, subresource } = info;
-    if (group !== FLOW_LOGS_API.group || version !== FLOW_LOGS_API.version || subresource !== "") throw noSuchPath();
+    if (group !== FLOW_LOGS_API.group || version !== FLOW_LOGS_API.version) throw noSuchPath();
+    if (plural === "flows" && subresource === EXPLAIN && info.name !== "") {
+      if (verb === "get") return (asked) => this.#explain(asked);
+      throw methodNotAllowed(this.#parts.kind, verb);
+    }
+    if (subresource !== "") throw noSuchPath();
     if (plural === "flows") {
       if (verb === "get") return (asked) => this.#get(asked);
       if (verb === "list") return (asked) => this.#list(asked);
@@ -126,6 +139,20 @@ export class FlowsFront implements Handler {
     const flow = this.#parts.store.find({ id: info.name, visible });
     if (!flow) throw notFound(this.#parts.kind, info.name);
     return this.#shaper(incoming, params).one(flowObject(flow, info.namespace));
+  }
+
+  async #explain({ info, incoming, visible }: Asked): Promise<Reply> {
+    const evidence = this.#parts.store.evidence({ id: info.name, visible });
+    if (!evidence) throw notFound(this.#parts.kind, info.name);
+    if (this.#explanations >= MOST_EXPLANATIONS) throw errors.FLOW_EXPLANATIONS_FULL(this.#explanations);
+    this.#explanations++;
+    try {
+      const { namespace } = info;
+      const explanation = await this.#parts.explain({ evidence, user: incoming.user, namespace });
+      return { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify(explanation) };
+    } finally {
+      this.#explanations--;
+    }
   }
 
   #list({ info, params, incoming, visible }: Asked): Reply {
@@ -252,6 +279,7 @@ function statusOf(error: CodedError): StatusError {
     case "FLOW_CONTINUE_EXPIRED":
     case "FLOW_VERSION_EXPIRED":
       return expired(text);
+    case "FLOW_EXPLANATIONS_FULL":
     case "FLOW_WATCHES_FULL":
       return new StatusError(429, "TooManyRequests", text);
     default:

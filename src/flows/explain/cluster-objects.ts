@@ -91,7 +91,13 @@ function podFacts(object: KubeObject): KubeObject {
   const known = (value: object) => Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined));
   return {
     ...{ apiVersion, kind },
-    metadata: known({ name, namespace, labels, ownerReferences, deletionTimestamp }) as unknown as KubeObject["metadata"],
+    metadata: known({
+      name,
+      namespace,
+      labels,
+      ownerReferences,
+      deletionTimestamp,
+    }) as unknown as KubeObject["metadata"],
     spec: {
       ...known({ nodeName, hostNetwork, serviceAccountName }),
       ...{ containers: ports(containers), initContainers: ports(initContainers) },

@@ -12,15 +12,24 @@ const SPOOFED = "send from the address that the pod was given: see kubectl get p
 
 /** By the data planes' own words: `enum reason` of the eBPF programs in lower case, without DROP_ and REJECT_. Policy has reasons too. */
 export const DROP_REASONS: Readonly<Record<string, DropReason>> = {
-  interface_not_ready: { what: "the node has not yet programmed the pod's interface", fix: `wait; if it stays, ${NODE_STATUS}` },
+  interface_not_ready: {
+    what: "the node has not yet programmed the pod's interface",
+    fix: `wait; if it stays, ${NODE_STATUS}`,
+  },
   policy_workload_egress: { what: "policy does not let it leave", fix: "allow it where it leaves" },
   policy_workload_ingress: { what: "policy does not let it arrive", fix: "allow it where it arrives" },
   policy_host: { what: "policy of a host endpoint denies it", fix: "allow it in the policy of the host endpoint" },
-  policy_missing: { what: "the node has not yet programmed the policy of this interface", fix: `wait; if it stays, ${NODE_STATUS}` },
+  policy_missing: {
+    what: "the node has not yet programmed the policy of this interface",
+    fix: `wait; if it stays, ${NODE_STATUS}`,
+  },
   spoofed_source: { what: "its source address is not one of the pod that sent it", fix: SPOOFED },
   spoofed_arp: { what: "the pod answered ARP for an address that is not its own", fix: SPOOFED },
   spoofed_neighbour: { what: "the pod announced an IPv6 neighbour address that is not its own", fix: SPOOFED },
-  router_advertisement: { what: "a pod announced itself as an IPv6 router", fix: "turn off router advertisements in the pod" },
+  router_advertisement: {
+    what: "a pod announced itself as an IPv6 router",
+    fix: "turn off router advertisements in the pod",
+  },
   vlan: { what: "it has a VLAN tag, which pods may not send", fix: "send without a VLAN tag" },
   not_ip: { what: "it is neither IP nor ARP", fix: SEND_OTHERWISE },
   truncated: { what: "it ends before its header does", fix: SEND_OTHERWISE },
@@ -43,12 +52,27 @@ export const DROP_REASONS: Readonly<Record<string, DropReason>> = {
     what: "it came through the overlay from an address that is no node of the cluster",
     fix: "add the machine to externalNodesList of the DataplaneConfiguration, if it may send",
   },
-  flows_full: { what: "the node's conntrack table is full", fix: "raise bpfMapSizeConntrack, or find who opens so many connections: vendorctl flows top --by from --measure connections" },
-  no_free_port: { what: "no port was free for the translated source address", fix: "spread the clients over more nodes, or use more destinations" },
-  no_route: { what: "the node has no route to the destination", fix: "check the address, and the node's routes with ip route get" },
+  flows_full: {
+    what: "the node's conntrack table is full",
+    fix: "raise bpfMapSizeConntrack, or find who opens so many connections: vendorctl flows top --by from --measure connections",
+  },
+  no_free_port: {
+    what: "no port was free for the translated source address",
+    fix: "spread the clients over more nodes, or use more destinations",
+  },
+  no_route: {
+    what: "the node has no route to the destination",
+    fix: "check the address, and the node's routes with ip route get",
+  },
   nat_failed: { what: "its addresses could not be translated", fix: `try again; if it stays, ${NODE_STATUS}` },
-  no_backend: { what: "the Service has no ready backend", fix: "make a pod of the Service ready: kubectl get endpointslices" },
-  too_big: { what: "it is larger than the MTU on its way, and may not be fragmented", fix: "let ICMP pass to the sender, or lower its MTU" },
+  no_backend: {
+    what: "the Service has no ready backend",
+    fix: "make a pod of the Service ready: kubectl get endpointslices",
+  },
+  too_big: {
+    what: "it is larger than the MTU on its way, and may not be fragmented",
+    fix: "let ICMP pass to the sender, or lower its MTU",
+  },
   hop_limit: { what: "its hop limit (TTL) ended here", fix: "look for a loop of routes, or send with a larger TTL" },
   no_port: { what: "the Service has no such port", fix: "use a port of the Service: kubectl get service" },
   unknown_flow: { what: "it is in the middle of a TCP connection that the node does not know", fix: "connect again" },
@@ -65,5 +89,5 @@ export const DROP_REASONS: Readonly<Record<string, DropReason>> = {
 };
 
 export function isPolicyReason(reason: string | undefined): boolean {
-  return reason === undefined || /^policy_(?:workload_|host$)/.test(reason);
+  return reason === undefined || /^policy_(?!missing$)/.test(reason);
 }

@@ -2,13 +2,21 @@ import type { FlowEnd, FlowKey } from "../../api/protocol/flow.ts";
 import { type FailedCriterion, MOST_NEAR_MISSES, type NearMiss } from "../../api/protocol/flow-explanation.ts";
 import type { FailedCriterion as Failed, MissedRule } from "../../calc/policy/explain.ts";
 import type { AskedEnd } from "./ask-nodes.ts";
+import { nameOf } from "./flow-words.ts";
 import { ruleText } from "./policy-references.ts";
 import type { ShowingParts } from "./shown-ends.ts";
 
 /** Rules that fail by more criteria are about something else. */
 const MOST_CRITERIA = 2;
 
-const PROTOCOLS: Readonly<Record<string, string>> = { 1: "ICMP", 6: "TCP", 17: "UDP", 58: "ICMPv6", 132: "SCTP", 136: "UDPLite" };
+const PROTOCOLS: Readonly<Record<string, string>> = {
+  1: "ICMP",
+  6: "TCP",
+  17: "UDP",
+  58: "ICMPv6",
+  132: "SCTP",
+  136: "UDPLite",
+};
 
 /** Rules of the tier that denied which would have allowed it but for one criterion, or two. */
 export async function nearMisses(ends: readonly AskedEnd[], key: FlowKey, parts: ShowingParts): Promise<NearMiss[]> {
@@ -23,7 +31,12 @@ export async function nearMisses(ends: readonly AskedEnd[], key: FlowKey, parts:
       if (await parts.access.mayRead(parts.references.policy(owner))) found.push(nearMiss(missed, key, parts));
     }
   }
-  return found.sort((a, b) => a.criteria.length - b.criteria.length);
+  return found.sort((a, b) => a.criteria.length - b.criteria.length || peersIn(a) - peersIn(b));
+}
+
+/** A rule that is about these two, and another port, is nearer to what was meant than one about others. */
+function peersIn({ criteria }: NearMiss): number {
+  return criteria.filter(({ name }) => /nets|sets/i.test(name)).length;
 }
 
 function nearMiss({ rule, failed }: MissedRule, key: FlowKey, { references, sees }: ShowingParts): NearMiss {
@@ -68,10 +81,4 @@ function endText(end: FlowEnd, sees: ShowingParts["sees"]): string {
   const labels = sees(end.namespace) ? Object.entries(end.labels ?? {}) : [];
   const shown = labels.map(([label, value]) => `${label}=${value}`).join(", ");
   return shown === "" ? nameOf(end) : `${nameOf(end)} (${shown})`;
-}
-
-export function nameOf({ type, namespace, name }: FlowEnd): string {
-  if (type === "Outside") return `a ${name} address`;
-  if (type === "Node") return `node ${name}`;
-  return namespace === "" ? name : `${namespace}/${name}`;
 }

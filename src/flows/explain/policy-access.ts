@@ -2,8 +2,9 @@ import type { Access } from "../../aggregated/access.ts";
 import { FLOW_LOGS_API, type Noun, vendorNames } from "../../api/names.ts";
 import type { ResourceKind } from "../../api/object.ts";
 import type { PolicyReference } from "../../api/protocol/flow-explanation.ts";
-import { placesOf } from "../../api/resources/resource.ts";
 import { RESOURCES } from "../../api/resources/all.ts";
+import { profileSource } from "../../api/resources/profile-names.ts";
+import { placesOf } from "../../api/resources/resource.ts";
 import type { UserInfo } from "../../apiserver/call.ts";
 import { NETWORK_POLICIES } from "../../cluster/kinds.ts";
 
@@ -12,6 +13,7 @@ const NOUNS: Readonly<Record<string, Noun>> = {
   GlobalNetworkPolicy: "globalNetworkPolicy",
   Profile: "profile",
 };
+const FLOWS = { ...FLOW_LOGS_API, plural: "flows" };
 /** Asked one by one, of one answer: what is beyond it counts as not to be read. */
 const MOST_REVIEWS = 60;
 
@@ -31,7 +33,16 @@ export function policyAccess(access: Access, user: UserInfo): PolicyAccess {
     if (asked) return asked;
     if (name !== "" && known.size >= MOST_REVIEWS) return Promise.resolve(false);
     const { group, version, plural } = kind;
-    const answer = access.allows(user, { resource: true, verb, group, version, plural, subresource: "", namespace, name });
+    const answer = access.allows(user, {
+      resource: true,
+      verb,
+      group,
+      version,
+      plural,
+      subresource: "",
+      namespace,
+      name,
+    });
     known.set(key, answer);
     return answer;
   };
@@ -44,6 +55,9 @@ export function policyAccess(access: Access, user: UserInfo): PolicyAccess {
       const resource = RESOURCES.find(({ noun }) => noun === NOUNS[kind]);
       if (!resource) return false;
       const { stored, served } = placesOf(resource, vendorNames);
+      const source = kind === "Profile" ? profileSource(name) : undefined;
+      // Calculated for each namespace, and the same for all.
+      if (source) return await may("list", FLOWS, source.namespace);
       if (kind === "Profile") return (await mayGet(served, "", name)) || (await mayGet(stored, "", name));
       // As served: by the policy, and by its tier.
       const inTier = { ...served, plural: `tier.${served.plural}` };
@@ -54,6 +68,6 @@ export function policyAccess(access: Access, user: UserInfo): PolicyAccess {
         ((await may("get", inTier, namespace, `${tier}.*`)) || (await may("get", inTier, namespace, name)));
       return asServed || (await mayGet(stored, namespace, name));
     },
-    mayListFlows: (namespace) => may("list", { ...FLOW_LOGS_API, plural: "flows" }, namespace),
+    mayListFlows: (namespace) => may("list", FLOWS, namespace),
   };
 }

@@ -35,7 +35,9 @@ export function policyReferences(objects: ClusterObjects, release: string): Poli
   const translator = new Translator(places, release);
   const texts = new Map<string, ObjectText>();
   const served = (stored: KubeObject): KubeObject => {
-    const place = places.find(({ stored: kind }) => kind.kind === stored.kind && stored.apiVersion.startsWith(kind.group));
+    const place = places.find(
+      ({ stored: kind }) => kind.kind === stored.kind && stored.apiVersion.startsWith(kind.group),
+    );
     // The translation changes what it is given, and the objects are others' too.
     return place ? translator.toServed(place, structuredClone(stored)) : stored;
   };

@@ -1,5 +1,10 @@
 import type { FlowKey, PolicyHit } from "../../api/protocol/flow.ts";
-import type { ExplainedEnd, ExplainedStep, PolicyReference, RuleReference } from "../../api/protocol/flow-explanation.ts";
+import type {
+  ExplainedEnd,
+  ExplainedStep,
+  PolicyReference,
+  RuleReference,
+} from "../../api/protocol/flow-explanation.ts";
 import type { ExplainedStep as AskedStep } from "../../calc/policy/explain.ts";
 import type { AskedEnd } from "./ask-nodes.ts";
 import type { PolicyAccess } from "./policy-access.ts";
@@ -66,7 +71,8 @@ async function shownRule(
 const DOES = { Allow: "allows it", Deny: "denies it", Pass: "passes it on" } as const;
 
 function stepText({ tier, result, by, rule, of }: Omit<ExplainedStep, "text">): string {
-  const where = tier === "" ? (of === "Workload" ? "no policy decides" : "profiles of the host endpoint") : `tier ${tier}`;
+  const where =
+    tier === "" ? (of === "Workload" ? "no policy decides" : "profiles of the host endpoint") : `tier ${tier}`;
   if (by === "NoProfile") return `${where}: no profile allows it`;
   if (rule) return `${where}: ${ruleText(rule)} ${DOES[result]}`;
   return `${where}: no rule matches, and its end ${DOES[result]}`;
@@ -78,4 +84,3 @@ export async function shownHit(hit: PolicyHit, access: PolicyAccess): Promise<Po
   const { direction, kind, tier, action } = hit;
   return { direction, kind, tier, namespace: "", name: "", action };
 }
-

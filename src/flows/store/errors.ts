@@ -37,6 +37,12 @@ export const errors = defineErrors({
     say: (most: number) => `${most} watches are open, and more are not served`,
     fix: () => "end one, or try again later",
   },
+  FLOW_EXPLANATIONS_FULL: {
+    means: "As many explanations of flows are being made as the server makes at a time.",
+    example: [8],
+    say: (most: number) => `${most} flows are being explained, and more are not at a time`,
+    fix: () => "try again in a moment",
+  },
   FLOW_FIELD_BAD: {
     means: "Hints or a ranking were asked for by a field that has no values to list.",
     example: ["bytes", "from, to, port"],

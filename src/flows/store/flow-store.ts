@@ -1,4 +1,4 @@
-import type { FlowBatch, FlowCounts } from "../../api/protocol/flow.ts";
+import type { FlowBatch, FlowCounts, FlowKey } from "../../api/protocol/flow.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import { SHED_LEVELS, type ShedLevel } from "./bucket.ts";
 import { COUNTS } from "./counts.ts";
@@ -18,6 +18,7 @@ import {
   type Tally,
 } from "./rankings.ts";
 import { type Asked, type SeenFlow, type Selected, type Selection, seenFlow, select, totalOf } from "./selection.ts";
+import { addressesIn } from "./stored-flow.ts";
 import { type StoredSum, storedSums } from "./stored-sums.ts";
 import type { Visible } from "./visibility.ts";
 
@@ -67,6 +68,15 @@ export interface FlowList extends FlowCoverage {
   continue?: string;
   /** Flows after this page. */
   remaining: number;
+}
+
+/** A flow as its reader sees it, and what is recorded of it. */
+export interface FlowEvidence {
+  flow: SeenFlow;
+  /** Of several flows that look like one to the reader, the one that was counted last. */
+  key: FlowKey;
+  sources: readonly string[];
+  destinations: readonly string[];
 }
 
 /** What a point in time came to; `flows` is not counted. */
@@ -175,6 +185,17 @@ export class FlowStore {
     const { selected, range } = this.#select({ visible });
     const found = selected.find(({ text }) => flowId(text) === id);
     return found && seenFlow(found, range);
+  }
+
+  /** The same flow with all that is recorded of it, which is for calculations and not for the reader. */
+  evidence({ id, visible }: { id: string; visible?: Visible }): FlowEvidence | undefined {
+    const { selected, range } = this.#select({ visible });
+    const found = selected.find(({ text }) => flowId(text) === id);
+    const newest = found?.flows.toSorted((a, b) => b.last - a.last)[0];
+    if (!found || !newest) return undefined;
+    const everything = addressesIn(found.flows, range, { showsSource: true, showsDestination: true });
+    const { sourceAddresses: sources, destinationAddresses: destinations } = everything;
+    return { flow: seenFlow(found, range), key: newest.key, sources, destinations };
   }
 
   /**

@@ -41,6 +41,7 @@ function viewRules(names: Names): Rule[] {
       READ,
     ),
     rule(FLOW_LOGS_API.group, ["flows"], READ),
+    rule(FLOW_LOGS_API.group, ["flows/explain"], ["get"]),
     // Made of the same flows. Servers of aggregated APIs are asked only after the main one, which knows each by its own name.
     rule(FLOW_LOGS_API.group, ["hints", "statistics", "timeline", "top"], ["list"]),
   ];

@@ -99,13 +99,21 @@ export function apiServerRights(names: Names): Rights {
   };
 }
 
+/** What of ours decides the verdict of a packet. */
+const EXPLAINED: readonly Noun[] = [
+  ...(["tier", "networkPolicy", "globalNetworkPolicy", "networkSet", "globalNetworkSet", "profile"] as const),
+  ...(["hostEndpoint", "ipPool", "ipamBlock", "dataplaneConfiguration"] as const),
+];
+
 /** Who the callers are and what they may do is asked of the orchestrator, as for the v3 API. Of its own it says how collecting goes. */
 export function flowLogsRights(names: Names): Rights {
   return {
     everywhere: [
-      // Rules that no flow has met are found by what there is.
-      stored(names, ["tier", "networkPolicy", "globalNetworkPolicy"], ["list"]),
+      // Rules that no flow has met are found by what there is, and why a flow was denied is calculated of what decides policy.
+      stored(names, EXPLAINED, ["list"]),
       rule("networking.k8s.io", ["networkpolicies"], ["list"]),
+      rule("", ["pods", "nodes", "namespaces", "serviceaccounts"], ["list"]),
+      rule("discovery.k8s.io", ["endpointslices"], ["list"]),
       rule(names.groups.operator.group, [names.kinds.flowLogs.plural], ["get"]),
       rule(names.groups.operator.group, [`${names.kinds.flowLogs.plural}/status`], ["patch"]),
     ],
