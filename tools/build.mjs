@@ -114,7 +114,7 @@ const bigJson = {
 };
 
 function isEntry(path) {
-  return /^(?:main\.js|flow-counter\.js|cni-plugin\.cjs)/.test(basename(path));
+  return path.startsWith(PAGE) || /^(?:main\.js|flow-counter\.js|cni-plugin\.cjs)/.test(basename(path));
 }
 
 function put({ path, contents }) {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { bundle } from "./build.mjs";
+import { bundle, pageFiles } from "./build.mjs";
 import { ROOT } from "./fingerprint.mjs";
 import { Problem, run, runAsScript, say } from "./say.mjs";
 import { setup } from "./setup.mjs";
@@ -48,7 +48,7 @@ async function singleFile(outfile) {
     minifyWhitespace: true,
     minifySyntax: true,
     banner: { js: HEAD },
-    plugins: [embedManifests],
+    plugins: [embedFiles({ ...manifests(), ...(await page()) })],
   });
   if (files.length !== 1)
     throw new Problem(`the release has ${files.length} files instead of one`, "see tools/release.mjs");
@@ -66,21 +66,29 @@ const HEAD = [
   "}",
 ].join("\n");
 
-const embedManifests = {
-  name: "embed-manifests",
+const embedFiles = (files) => ({
+  name: "embed-files",
   setup(builder) {
     builder.onLoad({ filter: EMBEDDED }, () => ({
-      contents: `const files = ${JSON.stringify(manifests())};\nexport function embeddedFiles() { return files; }`,
+      contents: `const files = ${JSON.stringify(files)};\nexport function embeddedFiles() { return files; }`,
       loader: "js",
     }));
   },
-};
+});
 
 /** By the name that plans ask for: relative to manifests/. */
 function manifests() {
   const folder = join(ROOT, "manifests");
   const names = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".yaml"));
   return Object.fromEntries(names.sort().map((name) => [name, readFileSync(join(folder, name), "utf8")]));
+}
+
+/** The flow UI, as it is built. */
+async function page() {
+  const files = await pageFiles();
+  return Object.fromEntries(
+    files.map(({ path, contents }) => [`page/${basename(path)}`, Buffer.from(contents).toString()]),
+  );
 }
 
 async function main([folder = "release"]) {

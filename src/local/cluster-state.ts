@@ -13,6 +13,8 @@ export interface ClusterRecord {
   /** Distinguishes this process from a later one with the same number. */
   processStart: string;
   server: string;
+  /** Nodes without a kernel of their own; no packet moves. */
+  simulated?: boolean;
   /** Where its flow UI is. */
   flowUI?: string;
   ready: boolean;

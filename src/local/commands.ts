@@ -71,6 +71,8 @@ export interface ClusterSummary {
   nodesReady: number;
   server: string;
   kubeconfig: string;
+  /** Nodes are simulated: everything but packets. */
+  simulated?: boolean;
   /** Where its flow UI is, for this user of this machine; it shows something once flow logs are enabled. */
   flowUI?: string;
 }
@@ -150,6 +152,7 @@ async function upHere(chosen: ClusterOptions, options: UpOptions, folder: Cluste
     pid: process.pid,
     processStart: processStart(process.pid) ?? "",
     server: cluster.url,
+    simulated: chosen.runtime === "paper",
     flowUI: page.url,
     ready: true,
   };
@@ -225,11 +228,11 @@ export async function list(): Promise<ClusterSummary[]> {
 }
 
 async function summary(record: ClusterRecord): Promise<ClusterSummary> {
-  const { name, kind, nodes, server, flowUI } = record;
+  const { name, kind, nodes, server, simulated, flowUI } = record;
   const { kubeconfig } = new ClusterFolder(name);
   const nodesReady = isRunning(record) ? await readyNodes(kubeconfig) : undefined;
   const state = !isRunning(record) ? "stopped" : nodesReady === undefined ? "silent" : "running";
-  return { name, kind, state, nodes, nodesReady: nodesReady ?? 0, server, kubeconfig, ...(flowUI && { flowUI }) };
+  return { name, kind, state, nodes, nodesReady: nodesReady ?? 0, server, kubeconfig, simulated, flowUI };
 }
 
 /** Asked of the cluster itself; undefined when it does not answer. */

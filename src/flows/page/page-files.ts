@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { embeddedFiles } from "../../api/embedded-files.ts";
 import { errors } from "../errors.ts";
 
 export interface PageFile {
@@ -12,6 +13,8 @@ export interface PageFile {
 export type PageFiles = ReadonlyMap<string, PageFile>;
 
 const INDEX = "index.html";
+/** Of names in the self-contained file of a release. */
+const EMBEDDED = "page/";
 
 const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
@@ -21,17 +24,29 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** The page as it was built: some files, held in memory. What is asked for never becomes a path of the disk. */
-export function readPageFiles(folder = builtPage()): PageFiles {
-  if (!folder || !existsSync(join(folder, INDEX))) throw errors.FLOW_PAGE_NOT_BUILT();
+export function readPageFiles(folder?: string): PageFiles {
   const files = new Map<string, PageFile>();
-  for (const name of readdirSync(folder)) {
+  for (const [name, body] of folder === undefined ? builtFiles() : filesIn(folder)) {
     const type = TYPES[extname(name)];
     if (!type) continue;
-    const file = { body: readFileSync(join(folder, name)), type };
-    files.set(`/${name}`, file);
-    if (name === INDEX) files.set("/", file);
+    files.set(`/${name}`, { body, type });
+    if (name === INDEX) files.set("/", { body, type });
   }
+  if (!files.has("/")) throw errors.FLOW_PAGE_NOT_BUILT();
   return files;
+}
+
+function builtFiles(): [string, Buffer][] {
+  const embedded = embeddedFiles();
+  if (!embedded) return filesIn(builtPage());
+  return Object.entries(embedded).flatMap(([name, text]) =>
+    name.startsWith(EMBEDDED) ? [[name.slice(EMBEDDED.length), Buffer.from(text)] as [string, Buffer]] : [],
+  );
+}
+
+function filesIn(folder: string | undefined): [string, Buffer][] {
+  if (folder === undefined) return [];
+  return readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]);
 }
 
 /** Beside the bundle that this is part of; from the sources, where they are built to. */

@@ -23,6 +23,8 @@ interface Typed {
   words: readonly string[];
   /** Steps and runs are summed up in a line or two; of other output, all or the last line is shown. */
   shows: "all" | "last line" | "the steps" | "the run";
+  /** Left out where nodes are simulated. */
+  needsPackets?: true;
 }
 
 /** One cluster of the demo: how it is made, and what is run on it. */
@@ -41,11 +43,12 @@ const CHAPTERS: readonly Chapter[] = [
   {
     name: DEMO,
     intro:
-      "A new cluster: install with eBPF, switch to the nftables data plane and back, upgrade. Canary traffic is measured all the while. The release before this one is this build under the older version.",
+      "A new cluster: install with eBPF and flow logs, switch to the nftables data plane and back, upgrade. Canary traffic is measured all the while. The release before this one is this build under the older version.",
     up: ["--kind", "generic", "--nodes", "3"],
     commands: [
       typed("check --pre", "last line"),
       typed(`install -y --manifest-url ${RELEASE_BEFORE}`, "the run"),
+      { ...typed("flows enable --ui -y", "the run"), needsPackets: true },
       typed("switch --to standard -y", "the run"),
       typed("switch --to bpf -y", "the run"),
       typed("upgrade -y", "the run"),
@@ -76,13 +79,15 @@ export async function runDemo(
     });
   }
   const next = await Promise.all([DEMO, OLD].map((name) => commands.kubeconfig({ name })));
-  session.out(whatToTry(next[0] ?? "", next[1] ?? ""));
+  const { flowUI = "" } = (await commands.list()).find(({ name }) => name === DEMO) ?? {};
+  session.out(whatToTry(next[0] ?? "", next[1] ?? "", flowUI));
 }
 
 async function play(session: Session, commands: ClusterCommands, chapter: Chapter): Promise<void> {
   const { name, intro } = chapter;
   session.out(`\n${(await wrapped(intro, { width: WIDTH })).join("\n")}\n`);
-  const running = (await commands.list()).some((cluster) => cluster.name === name && cluster.state === "running");
+  const found = async () => (await commands.list()).find((cluster) => cluster.name === name);
+  const running = (await found())?.state === "running";
   if (running) session.out(`Cluster ${name} is running already.\n`);
   else
     await printLine(session, {
@@ -91,7 +96,9 @@ async function play(session: Session, commands: ClusterCommands, chapter: Chapte
     });
   const kubeconfig = await commands.kubeconfig({ name });
   const { url } = await commands.releaseBefore();
-  for (const { words, shows } of running ? chapter.again : chapter.commands) {
+  const simulated = (await found())?.simulated === true;
+  const lines = running ? chapter.again : chapter.commands;
+  for (const { words, shows } of lines.filter(({ needsPackets }) => !(needsPackets && simulated))) {
     await printLine(session, { words: words.map((word) => (word === RELEASE_BEFORE ? url : word)), shows }, kubeconfig);
   }
 }
@@ -206,13 +213,14 @@ function trafficLine(rows: readonly TrafficRow[]): string {
   return `    traffic: ${tcp}, ${udp}, longest silence ${Math.max(0, ...rows.map(({ silenceMs }) => silenceMs))} ms`;
 }
 
-function whatToTry(demo: string, old: string): string {
+function whatToTry(demo: string, old: string, flowUI: string): string {
   return `
 As root, nodes of the new cluster are network namespaces with real agents and
 packets. Elsewhere, and on the older cluster, they are simulated: no packets.
 
 Try next:
   export KUBECONFIG=${demo}
+  ${TOOL} flows verdict:deny
   ${TOOL} switch --to standard --no-waves
   ${TOOL} rollback
   ${TOOL} plan uninstall
@@ -223,5 +231,7 @@ Try next:
 
 Other platforms: ${TOOL} cluster up --help
 Stop everything: npm stop
+
+Flow UI: ${flowUI}, for this user of this machine
 `;
 }
