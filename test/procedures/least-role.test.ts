@@ -5,14 +5,31 @@ import type { Attributes } from "../../src/apiserver/auth/policy-rule.ts";
 import { asksFor, requestInfo } from "../../src/apiserver/request-info.ts";
 import { createClient } from "../../src/cluster/client.ts";
 import { httpsTransport } from "../../src/cluster/https-transport.ts";
-import { CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, ROLE_BINDINGS, ROLES } from "../../src/cluster/kinds.ts";
+import {
+  CLUSTER_ROLE_BINDINGS,
+  CLUSTER_ROLES,
+  NAMESPACES,
+  NETWORK_POLICIES,
+  ROLE_BINDINGS,
+  ROLES,
+} from "../../src/cluster/kinds.ts";
 import { loadConnection } from "../../src/cluster/kubeconfig.ts";
 import type { ClusterOptions } from "../../src/local/cluster.ts";
 import { planRights } from "../../src/procedures/rights/plan-rights.ts";
 import type { Right } from "../../src/procedures/rights/right.ts";
 import { openReleaseFiles } from "../../src/releases/open-release-files.ts";
+import {
+  applyCalicoEtcd,
+  type CalicoEtcd,
+  COPIED_POLICY,
+  calicoEtcd,
+  playCalicoControllers,
+  seedCalicoEtcd,
+  writeCalicoEtcdRelease,
+} from "../support/calico-etcd.ts";
 import { applyCalicoManifest, writeCalicoRelease } from "../support/calico-manifest.ts";
 import { startMigratingOperator } from "../support/calico-operator.ts";
+import { type EtcdServer, hasEtcd, NO_ETCD, startEtcd } from "../support/etcd-server.ts";
 import { describeKind, type KindScenario } from "../support/kind-scenario.ts";
 
 const USER = "ops";
@@ -203,3 +220,34 @@ describe("a user with exactly the role that is printed for a migration by the pu
     expect(requests.denied).toEqual([]);
   });
 });
+
+const noEtcd = hasEtcd() ? undefined : NO_ETCD;
+
+describe.skipIf(noEtcd)(
+  `a user with exactly the role that is printed for leaving etcd with Calico${noEtcd ?? ""}`,
+  () => {
+    const requests = new Requests();
+    const story = describeKind({ kind: "generic", front: requests.front, cni: "preinstalled" });
+    let server: EtcdServer | undefined;
+    let data: CalicoEtcd | undefined;
+    afterAll(async () => {
+      data?.close();
+      await server?.stop();
+    });
+
+    story.step("migrates, and rolls it back", async () => {
+      const { client, nodeNames } = story.cluster;
+      server = await startEtcd({ tls: true });
+      data = calicoEtcd(server);
+      await applyCalicoEtcd(client, server);
+      await client.create(NETWORK_POLICIES, COPIED_POLICY);
+      await seedCalicoEtcd(data, nodeNames);
+      await playCalicoControllers(data, client);
+      const url = writeCalicoEtcdRelease(story.file("etcd-release"));
+      await runWithItsRole(story, requests, "--names", "calico", "migrate", "datastore", "--manifest-url", url);
+      requests.clear();
+      await story.ok("--as", USER, "rollback", "-y");
+      expect(requests.denied).toEqual([]);
+    });
+  },
+);

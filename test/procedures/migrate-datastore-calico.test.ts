@@ -15,6 +15,7 @@ import type { Plan } from "../../src/procedures/plan.ts";
 import {
   applyCalicoEtcd,
   type CalicoEtcd,
+  COPIED_POLICY,
   calicoEtcd,
   HANDLE,
   IPAM,
@@ -79,7 +80,7 @@ describe.skipIf(why)(`calico-etcd.yaml becomes calico.yaml${why ? ` (${why})` : 
     folder = mkdtempSync(join(tmpdir(), "calico-release-"));
     url = writeCalicoEtcdRelease(folder);
     await applyCalicoEtcd(cluster.client, server);
-    await cluster.client.create(NETWORK_POLICIES, WEB);
+    await cluster.client.create(NETWORK_POLICIES, COPIED_POLICY);
     await seedCalicoEtcd(data, cluster.nodeNames);
     await playCalicoControllers(data, cluster.client);
     initial = await settledState(cluster.client);
@@ -303,14 +304,6 @@ describe.skipIf(why)(`calico-etcd.yaml becomes calico.yaml${why ? ` (${why})` : 
     expect(left.map(({ id }) => id)).toEqual(["ClusterInformation default"]);
   });
 });
-
-/** Its copy in etcd is seeded with the rest. */
-const WEB: KubeObject = {
-  apiVersion: "networking.k8s.io/v1",
-  kind: "NetworkPolicy",
-  metadata: { name: "web", namespace: "default" },
-  spec: { podSelector: {}, policyTypes: ["Ingress"] },
-};
 
 const newPod = (nodeName: string): KubeObject => ({
   apiVersion: "v1",

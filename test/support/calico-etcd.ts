@@ -249,6 +249,14 @@ export async function seedCalicoEtcd({ put }: CalicoEtcd, nodes: readonly string
   await add("workloadendpoints", gone);
 }
 
+/** Its copy in etcd is seeded with the rest. */
+export const COPIED_POLICY: KubeObject = {
+  apiVersion: "networking.k8s.io/v1",
+  kind: "NetworkPolicy",
+  metadata: { name: "web", namespace: "default" },
+  spec: { podSelector: {}, policyTypes: ["Ingress"] },
+};
+
 /** What calico-kube-controllers make of namespaces, service accounts and policies of Kubernetes there. */
 export async function playCalicoControllers({ put }: CalicoEtcd, client: Client): Promise<void> {
   for (const { metadata } of (await client.list<KubeObject>(NAMESPACES)).items)

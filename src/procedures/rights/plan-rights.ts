@@ -45,6 +45,9 @@ function journalRights(): Right[] {
   ];
 }
 
+/** Nodes that serve come after others that do not. */
+const IN_WAVES: readonly Plan["procedure"][] = ["switch", "upgrade", "migrate"];
+
 /** What is read before there is a plan. */
 function planningRights({ procedure, observed }: Plan, names: Names): Right[] {
   const owned = observed["owner references"] !== undefined && observed["owner references"] !== "not read";
@@ -53,7 +56,7 @@ function planningRights({ procedure, observed }: Plan, names: Names): Right[] {
     ...observationRights(names),
     ...(owned ? ownedRights() : []),
     ...(charted ? rightsOn(SECRETS, ["list"], { namespace: names.namespaces.operator }) : []),
-    ...(procedure === "switch" ? rightsOn(ENDPOINT_SLICES, ["list"], { sometimes: "for waves" }) : []),
+    ...(IN_WAVES.includes(procedure) ? rightsOn(ENDPOINT_SLICES, ["list"], { sometimes: "for waves" }) : []),
     ...(procedure === "migrate"
       ? [PODS, REPLICA_SETS].flatMap((kind) => rightsOn(kind, ["get", "list"], { sometimes: "for sidecars" }))
       : []),
