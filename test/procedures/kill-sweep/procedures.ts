@@ -1,7 +1,19 @@
-import { resolve } from "node:path";
+import { rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { vendorNames } from "../../../src/api/names.ts";
-import { DEPLOYMENTS, NAMESPACES } from "../../../src/cluster/kinds.ts";
+import { DEPLOYMENTS, NAMESPACES, NETWORK_POLICIES } from "../../../src/cluster/kinds.ts";
 import type { ClusterOptions, LocalCluster } from "../../../src/local/cluster.ts";
+import {
+  applyCalicoEtcd,
+  COPIED_POLICY,
+  calicoEtcd,
+  playCalicoControllers,
+  seedCalicoEtcd,
+  writeCalicoEtcdRelease,
+} from "../../support/calico-etcd.ts";
+import { CALICO_VERSION } from "../../support/calico-manifest.ts";
 import { applyEtcdManifest, etcdData, seedEtcd } from "../../support/etcd-cluster.ts";
 import { startEtcd } from "../../support/etcd-server.ts";
 import { applyManifest, editManifest } from "../../support/manifest-cluster.ts";
@@ -36,6 +48,9 @@ const IN_IPIP = ["cidr=10.244.0.0/16", "encapsulation=IPIP"].flatMap((text) => [
   "--set",
   `spec.vendorNetwork.ipPools[0].${text}`,
 ]);
+/** Named in a command line before it is written. */
+const CALICO_FOLDER = join(tmpdir(), `kill-sweep-${process.pid}`);
+const CALICO_RELEASE = { folder: CALICO_FOLDER, url: pathToFileURL(join(CALICO_FOLDER, CALICO_VERSION)).href };
 const BY_HAND = ["--set", "spec.vendorNetwork.serviceProxyManagement=Disabled"];
 
 /** One row per procedure of the product; upgrades have a list of their own. A new procedure adds its row here and is swept. */
@@ -117,7 +132,32 @@ export const SWEPT: readonly SweptProcedure[] = [
     programs: hasEtcdManifest,
     argv: ["migrate", "datastore"],
   },
+  {
+    name: "migrate the public datastore",
+    cluster: { ...SIMULATED, cni: "preinstalled" },
+    programs: hasCalicoEtcd,
+    argv: ["--names", "calico", "migrate", "datastore", "--manifest-url", CALICO_RELEASE.url],
+  },
 ];
+
+async function hasCalicoEtcd({ client, nodeNames }: LocalCluster): Promise<SweptPrograms> {
+  writeCalicoEtcdRelease(CALICO_RELEASE.folder);
+  const server = await startEtcd({ tls: true });
+  const data = calicoEtcd(server);
+  await applyCalicoEtcd(client, server);
+  await client.create(NETWORK_POLICIES, COPIED_POLICY);
+  await seedCalicoEtcd(data, nodeNames);
+  await playCalicoControllers(data, client);
+  return {
+    folder: "/nowhere",
+    state: async () => new Map([...(await data.values())].filter(([key]) => !OF_PODS.test(key))),
+    async close() {
+      data.close();
+      await server.stop();
+      rmSync(CALICO_RELEASE.folder, { recursive: true, force: true });
+    },
+  };
+}
 
 /** etcd is one of the programs around the cluster; what is in it is compared too. */
 async function hasEtcdManifest({ client, nodeNames }: LocalCluster): Promise<SweptPrograms> {
@@ -134,6 +174,9 @@ async function hasEtcdManifest({ client, nodeNames }: LocalCluster): Promise<Swe
     },
   };
 }
+
+/** Endpoints of pods are made of the pods there are, whose names are others after a restart. */
+const OF_PODS = /\/workloadendpoints\//;
 
 /** The embedded cluster runs them on Kubernetes only: what they make there is carried back. */
 const OF_CONTROLLERS = /\/(?:profiles|kubecontrollersconfigurations)\//;

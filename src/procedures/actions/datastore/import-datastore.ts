@@ -1,7 +1,7 @@
 import type { Action, Work } from "../../action.ts";
 import { awaitQuiet } from "../../migrations/datastore/await-quiet.ts";
 import { errors } from "../../migrations/datastore/errors.ts";
-import { type EtcdSnapshot, readEtcd, readLock, writeEtcd } from "../../migrations/datastore/etcd-objects.ts";
+import { type EtcdSnapshot, readEtcd, readLock, writeEtcd, writeLock } from "../../migrations/datastore/etcd-objects.ts";
 import { type EtcdPlace, withEtcd } from "../../migrations/datastore/etcd-place.ts";
 import { readKubernetes, removeKubernetes, writeKubernetes } from "../../migrations/datastore/kubernetes-objects.ts";
 import { layoutOf } from "../../migrations/datastore/layout.ts";
@@ -37,6 +37,8 @@ export const importDatastore: Action<ImportDatastoreInputs, Before> = {
 
   async undo(inputs, work, before) {
     await carryBack(inputs, work);
+    // From here on Kubernetes has less than everything: an undo that is resumed must not take that for what people deleted.
+    await withEtcd(inputs.etcd, work, (one) => writeLock(one, work.names, { ready: false, moved: false }));
     const present = [...(await readKubernetes(work)).values()].filter(({ id }) => !before.includes(id));
     // What is in new CRDs goes with them.
     await removeKubernetes(inputs.fresh ? present.filter(({ kind }) => kind.annotations) : present, work);
