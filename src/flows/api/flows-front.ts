@@ -236,9 +236,10 @@ export class FlowsFront implements Handler {
     return json("FlowStatistics", { by, rules, ...coverage });
   }
 
-  #timeline({ params, visible }: Asked): Reply {
+  async #timeline({ params, visible }: Asked): Promise<Reply> {
     const { id: _, ...asked } = askedFlows(params);
-    const timeline = this.#parts.store.timeline({ ...asked, visible, points: numberIn(params, "points") ?? POINTS });
+    const points = numberIn(params, "points") ?? POINTS;
+    const timeline = await this.#parts.store.timeline({ ...asked, visible, points });
     return json("FlowTimeline", { ...timeline });
   }
 

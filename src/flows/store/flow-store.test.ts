@@ -77,7 +77,7 @@ describe("sums", () => {
 
   it.each([1, 2, 3, 4, 5, 6])(
     "are those of a plain model: random batches, repeats, late ones, any time (%i)",
-    (run) => {
+    async (run) => {
       const random = randomFrom(SEED * 100 + run);
       const time = new Time();
       const store = storeAt(time, { historyMs: 20 * BUCKET });
@@ -98,7 +98,7 @@ describe("sums", () => {
         const start = Math.floor((until - 1) / BUCKET) * BUCKET;
         for (const row of batch.rows) model.push({ start, at: until, row });
         if (random() < 0.3) expect(store.add(sent[Math.floor(random() * sent.length)] as FlowBatch)).toBe("repeated");
-        if (step % 5 === 0) compare(store, model, time, random);
+        if (step % 5 === 0) await compare(store, model, time, random);
       }
     },
   );
@@ -125,12 +125,12 @@ function randomRows(random: () => number, node: string): FlowRow[] {
   return [...rows.values()];
 }
 
-function compare(
+async function compare(
   store: FlowStore,
   model: { start: number; at: number; row: FlowRow }[],
   time: Time,
   random: () => number,
-): void {
+): Promise<void> {
   const kept = model.filter(({ start }) => start + BUCKET > time.at - 20 * BUCKET);
   const since = random() < 0.3 ? undefined : time.at - Math.floor(random() * 22 * BUCKET);
   const until = random() < 0.6 ? undefined : time.at - Math.floor(random() * 15 * BUCKET);
@@ -154,7 +154,7 @@ function compare(
   expect(totals.flows).toBe(expected.size);
   for (const name of COUNTS)
     expect(totals[name], name).toBe([...expected.values()].reduce((sum, entry) => sum + entry[name], 0));
-  const { points } = store.timeline({ since, until, points: 1 + Math.floor(random() * 30) });
+  const { points } = await store.timeline({ since, until, points: 1 + Math.floor(random() * 30) });
   const bytes = points.reduce((sum, point) => sum + point.allowed.bytes + point.denied.bytes, 0);
   expect(bytes).toBe(totals.bytes + totals.replyBytes);
 }
@@ -464,7 +464,7 @@ describe("a watch", () => {
   });
 });
 
-it("names nodes that are silent, late, or have another clock", () => {
+it("names nodes that are silent, late, or have another clock", async () => {
   const time = new Time();
   const store = storeAt(time);
   const send = (node: string, interval: number, until: number) => store.add(flowBatch([], { node, interval, until }));
@@ -489,7 +489,7 @@ it("names nodes that are silent, late, or have another clock", () => {
     }),
   );
   expect(store.list({ visible }).nodes).toEqual({ silent: [], late: [], skewed: ["ahead"], unnamed: 3 });
-  expect(store.timeline({ visible, points: 1, query: parseQuery("port:1") }).nodes).toMatchObject({
+  expect((await store.timeline({ visible, points: 1, query: parseQuery("port:1") })).nodes).toMatchObject({
     skewed: [],
     unnamed: 4,
   });

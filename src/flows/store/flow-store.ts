@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { FlowBatch, FlowCounts, FlowKey } from "../../api/protocol/flow.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import { SHED_LEVELS, type ShedLevel } from "./bucket.ts";
@@ -98,6 +99,8 @@ const LIMITS: HistoryLimits = { bucketMs: 15_000, historyMs: HOUR, memory: 512 *
 const WATCHES = 100;
 const HINTS = 20;
 const MOST_POINTS = 1_000;
+/** Reading rows goes on for so long before others get their turn. */
+const TURN_MS = 5;
 const TIMELINE_COLUMNS = ["started", "packets", "replyPackets", "bytes", "replyBytes"] as const;
 
 type ListHead = Omit<FlowList, "flows" | "continue" | "remaining"> & { range: Selection["range"] };
@@ -238,11 +241,14 @@ export class FlowStore {
     return { ...this.#coverage(selection, asked.visible), rules };
   }
 
-  /** Connections, packets and bytes over time, in at most so many points of whole buckets. */
-  timeline(asked: Asked & { points: number }): FlowCoverage & { points: TimelinePoint[] } {
+  /**
+   * Connections, packets and bytes over time, in at most so many points of whole buckets. Reads every row of the time, so others get their
+   * turn in between.
+   */
+  async timeline(asked: Asked & { points: number }): Promise<FlowCoverage & { points: TimelinePoint[] }> {
     const selection = this.#select(asked);
     const coverage = this.#coverage(selection, asked.visible);
-    return { ...coverage, points: this.#points(selection, coverage, asked.points) };
+    return { ...coverage, points: await this.#points(selection, coverage, asked.points) };
   }
 
   /** Of all flows in the buckets that begin in a time, as they are stored: for readers who see everything. */
@@ -256,7 +262,11 @@ export class FlowStore {
     return { lengthMs: this.#limits.bucketMs, from: this.#history.from ?? this.#clock.now() };
   }
 
-  #points({ selected, buckets }: Selection, { since, until }: FlowCoverage, most: number): TimelinePoint[] {
+  async #points(
+    { selected, buckets }: Selection,
+    { since, until }: FlowCoverage,
+    most: number,
+  ): Promise<TimelinePoint[]> {
     const { bucketMs } = this.#limits;
     const count = Math.min(Math.max(Math.trunc(most) || 1, 1), MOST_POINTS);
     const width = Math.max(Math.ceil((until - since) / count / bucketMs), 1) * bucketMs;
@@ -264,11 +274,24 @@ export class FlowStore {
     for (const { key, flows } of selected)
       for (const { number } of flows) groups[number] = key.verdict === "Allow" ? 1 : 2;
     const columns = TIMELINE_COLUMNS.map((name) => COUNTS.indexOf(name));
+    const sums = new Map<number, Float64Array>();
+    // What still takes rows is read now, as of the same moment as the rest: packed rows mean the same flows for ever.
+    const order = [...buckets].sort((one, other) => Number(other.isOpen) - Number(one.isOpen));
+    let turn = performance.now();
+    for (const bucket of order) {
+      if (!bucket.isOpen && performance.now() - turn > TURN_MS) {
+        await nextTurn();
+        turn = performance.now();
+      }
+      const start = since + Math.floor((bucket.start - since) / width) * width;
+      const into = sums.get(start) ?? new Float64Array(2 * columns.length);
+      bucket.sumOver(columns, groups, into);
+      sums.set(start, into);
+    }
     const points: TimelinePoint[] = [];
+    const nothing = new Float64Array(2 * columns.length);
     for (let start = since; start < until; start += width) {
-      const into = new Float64Array(2 * columns.length);
-      for (const bucket of buckets)
-        if (bucket.start >= start && bucket.start < start + width) bucket.sumOver(columns, groups, into);
+      const into = sums.get(start) ?? nothing;
       const [allowed, denied] = [0, columns.length].map((at) => pointOf(into.subarray(at, at + columns.length)));
       points.push({ since: start, until: start + width, allowed: allowed as Tally, denied: denied as Tally });
     }

@@ -124,7 +124,7 @@ async function answers(store: FlowStore, text: string): Promise<unknown> {
         ...RANKED_FIELDS.map((by) => store.top({ ...asked, by })),
         store.statistics({ ...asked, by: "policy", known }),
         store.statistics({ ...asked, by: "rule", known }),
-        store.timeline({ ...asked, points: 10 }),
+        await store.timeline({ ...asked, points: 10 }),
         await watched(store, asked),
       ],
       (name, value) => (name === "resourceVersion" ? undefined : value),
