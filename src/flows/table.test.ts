@@ -7,6 +7,7 @@ import { FLOW_COLUMNS, type TableFlow } from "./table.ts";
 function flow(key: Partial<FlowKey> = {}, some: Partial<TableFlow> = {}): TableFlow {
   return {
     ...NOTHING,
+    id: "0123abcd",
     key: flowKey(key),
     sourceAddresses: [],
     destinationAddresses: [],
@@ -48,6 +49,7 @@ it("has a text for every cell", () => {
     NODE: "node-1",
     PLANE: "bpf",
     ADDRESSES: "10.0.0.1,10.0.0.2 > fd00::1 …",
+    ID: "0123abcd",
   });
   const {
     reason: _reason,

@@ -4,7 +4,7 @@ import { pairText, ruleName } from "./query/fields.ts";
 import type { SeenFlow } from "./store/selection.ts";
 
 /** What a row needs of a flow. */
-export type TableFlow = Omit<SeenFlow, "id" | "resourceVersion">;
+export type TableFlow = Omit<SeenFlow, "resourceVersion">;
 
 export interface FlowColumn {
   name: string;
@@ -30,6 +30,7 @@ export const FLOW_COLUMNS: readonly FlowColumn[] = [
   column("NODE", "Where it was counted.", ({ key }) => key.node, 1),
   column("PLANE", "The data plane that carried it.", ({ key }) => key.dataplane.toLowerCase(), 1),
   column("ADDRESSES", "Of both ends.", (flow) => addressesText(flow), 1),
+  column("ID", "What it is explained by: vendorctl flows explain ID.", ({ id }) => id, 1),
 ];
 
 function column(name: string, description: string, text: (flow: TableFlow) => string, priority: 0 | 1 = 0): FlowColumn {

@@ -133,11 +133,11 @@ describe("a flow that the end of a tier denies", () => {
     expect(miss?.criteria).toEqual([{ name: "dstPorts", wanted: "8080", found: "5432" }]);
     expect(miss?.rule).toMatchObject({ path: "spec.ingress[1]", rule: 1, line: expect.any(Number) });
     expect(miss?.rule.yaml).toContain("- from:\n  - namespaceSelector: {}");
-    expect(told.remedies[0]?.text).toBe(
-      "Add port 5432 to the ports of ingress[1] of Kubernetes NetworkPolicy pay/db.",
-    );
-    expect(told.remedies[1]?.yaml).toContain("kubernetes.io/metadata.name: shop");
-    expect(told.remedies[1]?.yaml).not.toContain("pod-template-hash");
+    expect(told.remedies[0]?.text).toBe("Add port 5432 to the ports of ingress[1] of Kubernetes NetworkPolicy pay/db.");
+    const rule = told.remedies.at(-1);
+    expect(rule?.text).toBe("Add this ingress rule to Kubernetes NetworkPolicy pay/db.");
+    expect(rule?.yaml).toContain("kubernetes.io/metadata.name: shop");
+    expect(rule?.yaml).not.toContain("pod-template-hash");
   });
 });
 
@@ -164,7 +164,9 @@ describe("a flow that a rule denies", () => {
       to: workload("pay", "ledger"),
       policies: [policyHit({ name: "default.ledger", rule: 0 })],
     });
-    expect(told.sentence).toBe("Denied by ingress[0] of NetworkPolicy pay/ledger: shop/web to pay/ledger on TCP port 5432.");
+    expect(told.sentence).toBe(
+      "Denied by ingress[0] of NetworkPolicy pay/ledger: shop/web to pay/ledger on TCP port 5432.",
+    );
     const decider = told.ends.at(-1)?.decider;
     expect(decider).toMatchObject({ tier: "default", name: "default.ledger", rule: 0, path: "spec.ingress[0]" });
     expect(decider?.yaml).toBe("- action: Deny\n  destination:\n    ports:\n    - 5432\n  protocol: TCP");
@@ -191,7 +193,9 @@ describe("a flow whose policy has changed since", () => {
   it("says what is now, and that it was otherwise", async () => {
     const told = await explain("auditor", "", { port: 8080, policies: [END] });
     expect(told).toMatchObject({ changed: true, recorded: { verdict: "Deny" }, now: { verdict: "Allow" } });
-    expect(told.sentence).toMatch(/^Denied when it was counted\. The policies have changed since: now it is allowed by /);
+    expect(told.sentence).toMatch(
+      /^Denied when it was counted\. The policies have changed since: now it is allowed by /,
+    );
     expect(told.remedies).toEqual([]);
   });
 });
@@ -199,8 +203,12 @@ describe("a flow whose policy has changed since", () => {
 describe("a flow of what is gone", () => {
   it("says what is known, and which end has no pods", async () => {
     const told = await explain("auditor", "", { from: workload("shop", "gone"), policies: [END] });
-    expect(told.sentence).toBe("Denied when it was counted by the end of tier default: shop/gone to pay/db on TCP port 5432.");
-    expect(told.notes[0]).toBe("shop/gone has no pods with an address any more. What policy says now cannot be calculated.");
+    expect(told.sentence).toBe(
+      "Denied when it was counted by the end of tier default: shop/gone to pay/db on TCP port 5432.",
+    );
+    expect(told.notes[0]).toBe(
+      "shop/gone has no pods with an address any more. What policy says now cannot be calculated.",
+    );
     expect(told).toMatchObject({ changed: false, ends: [] });
     expect(told.now).toBeUndefined();
   });
@@ -237,10 +245,15 @@ describe("a reader of one namespace", () => {
   });
 
   it("learns only kind, tier and action of policies that it may not get", async () => {
-    for (const key of [{ port: 5434, policies: [END] }, { port: 5435, policies: [] }]) {
+    for (const key of [
+      { port: 5434, policies: [END] },
+      { port: 5435, policies: [] },
+    ]) {
       const told = await explain("fred", "pay", key);
       expect(told.nearMisses).toEqual([]);
-      expect(JSON.stringify([told.ends, told.now, told.remedies])).not.toMatch(/yaml|"line"|"(?:default\.)?(?:db|ledger)"/);
+      expect(JSON.stringify([told.ends, told.now, told.remedies])).not.toMatch(
+        /yaml|"line"|"(?:default\.)?(?:db|ledger)"/,
+      );
       const steps = told.ends.flatMap((end) => end.steps);
       expect(steps.map(({ tier, result, policies, hidden }) => [tier, result, policies, hidden])).toEqual([
         ["front", "Pass", [], true],
@@ -262,6 +275,33 @@ describe("a reader of one namespace", () => {
       const { status, body } = await flows.ask(`${base}/flows/${id}/explain`, { token: flows.tokenOf(user) });
       expect([base, status]).toEqual([base, code]);
       expect(JSON.stringify(body)).not.toMatch(SECRET);
+    }
+  });
+});
+
+describe("vendorctl flows explain", () => {
+  it("prints the sentence first, then the steps, near misses and remedies; the table has the ID", async () => {
+    tool = inProcessVendorctl(flows.kubeconfig(flows.tokenOf("auditor")));
+    await explainPath("auditor", "", { port: 5450, policies: [END] });
+    const wide = await tool.ok("flows", "port:5450", "-A", "-o", "wide");
+    const id = /[0-9a-f]{24}$/m.exec(wide)?.[0] ?? "";
+    const text = await tool.ok("flows", "explain", id);
+    expect(text).toMatch(
+      /^Denied: no policy in tier default allows shop\/web to pay\/db on TCP port 5450\.\n\nEgress shop\/web-/,
+    );
+    expect(text).toContain("\n  tier default: no rule matches, and its end denies it\n");
+    expect(text).toMatch(/\nRules that nearly match\n {2}ingress\[1\] of .* this is 5450 \(line \d+\)\n/);
+    expect(text).toContain("\nWhat would allow it\n  Add port 5450 to the ports of ingress[1]");
+    expect(JSON.parse(await tool.ok("flows", "explain", id, "-o", "json"))).toMatchObject({ kind: "FlowExplanation" });
+  });
+
+  it("says in one sentence that there is no such flow, and where IDs are", async () => {
+    tool ??= inProcessVendorctl(flows.kubeconfig(flows.tokenOf("auditor")));
+    for (const id of ["0".repeat(24), "web"]) {
+      const { exit, err } = await tool.run("flows", "explain", id);
+      expect(exit).not.toBe(0);
+      expect(err).toContain(`there is no flow ${id} [FLOW_UNKNOWN]`);
+      expect(err).toContain("vendorctl flows -o wide");
     }
   });
 });

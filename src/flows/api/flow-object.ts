@@ -32,6 +32,7 @@ export function tableFlow(object: KubeObject): TableFlow {
     object as FlowObject;
   const { packets, bytes, replyPackets, replyBytes, started, ended, live, ...key } = rest;
   return {
+    id: metadata.name,
     ...{ key, packets, bytes, replyPackets, replyBytes, started, ended, live },
     ...{ sourceAddresses: [...sourceAddresses], destinationAddresses: [...destinationAddresses] },
     ...{ more: moreAddresses ?? false, lastSeen: Date.parse(lastSeen) },

@@ -1,5 +1,6 @@
 import type { FlowEnd, FlowKey } from "../../api/protocol/flow.ts";
 import { type FailedCriterion, MOST_NEAR_MISSES, type NearMiss } from "../../api/protocol/flow-explanation.ts";
+import { DERIVED_LABELS, ORCHESTRATOR } from "../../api/resources/derived-labels.ts";
 import type { FailedCriterion as Failed, MissedRule } from "../../calc/policy/explain.ts";
 import type { AskedEnd } from "./ask-nodes.ts";
 import { nameOf } from "./flow-words.ts";
@@ -55,10 +56,17 @@ function shownCriterion({ name, wanted, found }: Failed, key: FlowKey, sees: Sho
     return { name, wanted: wanted.startsWith("not ") ? `not ${protocol}` : protocol, found: key.protocol };
   }
   const end = /^(?:not)?src/i.test(name) ? key.from : key.to;
-  if (/sets/i.test(name)) return { name, wanted, found: endText(end, sees) };
+  if (/sets/i.test(name)) return { name, wanted: selectorWords(wanted), found: endText(end, sees) };
   // An address outside is seen by both ends.
   if (/nets/i.test(name) && end.type !== "Outside" && !sees(end.namespace)) return { name, wanted, found: nameOf(end) };
   return { name, wanted, found };
+}
+
+/** A policy of Kubernetes means pods, which goes without saying. */
+const IS_POD = `${DERIVED_LABELS.orchestrator} == "${ORCHESTRATOR}"`;
+
+function selectorWords(meaning: string): string {
+  return meaning.replaceAll(` && ${IS_POD}`, "").replaceAll(`${IS_POD} && `, "").replace(/^\(([^()]*)\)$/, "$1");
 }
 
 const PHRASES: Readonly<Record<string, string>> = {

@@ -14,6 +14,14 @@ export const errors = defineErrors({
     say: (why: string) => why,
     fix: () => "use -n with a namespace of yours, or ask for what the role view has of the group flows.vendor.io",
   },
+  FLOW_UNKNOWN: {
+    means:
+      "The flow that was asked about is not in flow logs: its ID is wrong, it is older than they are, or it is of another namespace.",
+    example: ["8ffb9dda64a12c2e6f5bb0c1"],
+    say: (id: string) => `there is no flow ${id}`,
+    fix: () => "take an ID from vendorctl flows -o wide; explain it with the same -n",
+    exitCode: EXIT.usage,
+  },
   FLOWS_REFUSED: {
     means: "vendor-flow-logs refused what was asked for.",
     example: ['flows cannot be listed by "bytes", only by from, to, port'],

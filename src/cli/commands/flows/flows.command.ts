@@ -40,6 +40,16 @@ export function addFlowLogsCommands(program: Command, start: Start): void {
     )
     .option("--measure <measure>", `${MEASURES.join(", ")} (default: bytes)`, oneOf("--measure", MEASURES))
     .action(start(async () => (await import("./flows.run.ts")).topFlows));
+  document(flows.command("explain"), {
+    short: "Explain why a flow was allowed or denied, and what would allow it",
+    long: "Explain a flow by its ID, which vendorctl flows -o wide prints. Policy is calculated again as nodes do, from the objects as they are now: which policies were asked, which rule decided and where it is in the object, which rules nearly allow the flow, and what would. Policies that you may not get are not named.",
+    examples: [
+      ["Find the ID, and explain the flow", "vendorctl flows verdict:deny -o wide"],
+      ["Why a flow was denied", "vendorctl flows explain 8ffb9dda64a12c2e6f5bb0c1"],
+    ],
+  })
+    .argument("<id>", "ID of the flow")
+    .action(start(async () => (await import("./explain-flow.run.ts")).explainFlow));
   addProcedureFlags(
     document(flows.command("enable"), {
       short: "Enable flow logs, and wait until they are available",

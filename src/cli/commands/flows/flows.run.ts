@@ -14,7 +14,7 @@ import type { Session } from "../../session.ts";
 import { errors } from "./errors.ts";
 import { rowPrinter } from "./flows.print.ts";
 
-interface FlowFlags {
+export interface FlowFlags {
   allNamespaces?: true;
   limit?: number;
 }
@@ -154,15 +154,17 @@ function sayWhatIsMissing(session: Session, { shed = {}, nodes = {} }: ListMetad
 }
 
 /** What the API gives in one place: a namespace, or the whole cluster. */
-interface Flows {
+export interface Flows {
   get(resource: string, query: Record<string, string | undefined>, signal: AbortSignal): Promise<unknown>;
+  /** Undefined: there is no such object, where the API is served. */
+  find(path: string, signal: AbortSignal): Promise<unknown>;
   watch(
     query: Record<string, string | undefined>,
     signal: AbortSignal,
   ): AsyncIterable<{ type: string; object: KubeObject }>;
 }
 
-async function withFlows(
+export async function withFlows(
   session: Session,
   { allNamespaces }: FlowFlags,
   work: (flows: Flows, signal: AbortSignal) => Promise<void>,
@@ -199,6 +201,14 @@ function flowsIn(client: Client, namespace: string | undefined): Flows {
       const response = await client.raw({ method: "GET", path: `${root}/${resource}`, query, signal });
       return JSON.parse(await bodyOf(response));
     },
+    async find(path, signal) {
+      const response = await client.raw({ method: "GET", path: `${root}/${path}`, signal });
+      if (response.status !== 404) return JSON.parse(await bodyOf(response));
+      const text = await response.text();
+      // Of an object that is not there the answer has the name; of an API that is not there it has none.
+      if (nameIn(text) !== undefined) return undefined;
+      throw refusalOf({ code: 404, message: text.trim().slice(0, 300) });
+    },
     async *watch(query, signal) {
       const asked = { ...query, watch: "true" };
       const response = await client.raw({ method: "GET", path: `${root}/flows`, query: asked, signal });
@@ -206,6 +216,14 @@ function flowsIn(client: Client, namespace: string | undefined): Flows {
       for await (const line of response.lines()) if (line.trim() !== "") yield JSON.parse(line);
     },
   };
+}
+
+function nameIn(text: string): string | undefined {
+  try {
+    return (JSON.parse(text) as Partial<Status>).details?.name;
+  } catch {
+    return undefined;
+  }
 }
 
 async function bodyOf(response: ApiResponse): Promise<string> {
@@ -233,7 +251,7 @@ function queryOf(words: Words): string {
   return query;
 }
 
-function refuseIntent({ intent }: Session): void {
+export function refuseIntent({ intent }: Session): void {
   if (intent !== undefined)
     throw usage.USAGE(
       `there is nothing to ${intent === "plan" ? "plan" : "ask"} of flows`,
