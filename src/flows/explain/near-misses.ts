@@ -66,7 +66,10 @@ function shownCriterion({ name, wanted, found }: Failed, key: FlowKey, sees: Sho
 const IS_POD = `${DERIVED_LABELS.orchestrator} == "${ORCHESTRATOR}"`;
 
 function selectorWords(meaning: string): string {
-  return meaning.replaceAll(` && ${IS_POD}`, "").replaceAll(`${IS_POD} && `, "").replace(/^\(([^()]*)\)$/, "$1");
+  return meaning
+    .replaceAll(` && ${IS_POD}`, "")
+    .replaceAll(`${IS_POD} && `, "")
+    .replace(/^\(([^()]*)\)$/, "$1");
 }
 
 const PHRASES: Readonly<Record<string, string>> = {
