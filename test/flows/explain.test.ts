@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { FlowKey } from "../../src/api/protocol/flow.ts";
 import type { FlowExplanation } from "../../src/api/protocol/flow-explanation.ts";
+import type { Transport } from "../../src/api/transport.ts";
+import { createClient } from "../../src/cluster/client.ts";
+import { clusterObjects } from "../../src/flows/explain/cluster-objects.ts";
 import { flowBatch, flowRow, outside, policyHit, workload } from "../../src/flows/flow.fixture.ts";
+import { fakeClock } from "../../src/kit/fake-clock.ts";
 import { type FlowsApi, startFlowsApi } from "../support/flows-api.ts";
 import { type InProcessVendorctl, inProcessVendorctl } from "../support/in-process-vendorctl.ts";
 import { findKubectls, openKubectl } from "../support/kubectl.ts";
@@ -276,6 +280,28 @@ describe("a reader of one namespace", () => {
       expect([base, status]).toEqual([base, code]);
       expect(JSON.stringify(body)).not.toMatch(SECRET);
     }
+  });
+});
+
+describe("objects for explanations", () => {
+  it("are read once for questions that come at once, in pages, and again after a while", async () => {
+    const transport = flows.api.server.transport();
+    const asked: string[] = [];
+    const request: Transport["request"] = (what) => {
+      asked.push(what.path);
+      return transport.request(what);
+    };
+    const clock = fakeClock();
+    const read = clusterObjects(createClient({ ...transport, request }, { userAgent: "test" }), clock);
+    const [first, second] = await Promise.all([read(), read()]);
+    expect(first).toBe(second);
+    expect(asked.filter((path) => path === "/api/v1/pods")).toHaveLength(1);
+    expect(first.get("pods")?.map(({ metadata }) => metadata.name)).toContain("web-5d8f-x2x");
+    // Nothing of it decides a verdict.
+    for (const path of asked) expect(path).not.toMatch(/services$|affinities$|bgp/);
+    expect(await read()).toBe(first);
+    await clock.advance(5_000);
+    expect(await read()).not.toBe(first);
   });
 });
 

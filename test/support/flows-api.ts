@@ -14,12 +14,21 @@ import { createAuthority, issue, type KeyPair } from "../../src/kit/x509.ts";
 import { createClusterKeys } from "../../src/local/certificates.ts";
 import { bootstrapRoles } from "../../src/local/rbac-bootstrap.ts";
 import { userRoles } from "../../src/operator/published/user-roles.ts";
+import { delegation } from "../../src/operator/render/aggregated-api.ts";
+import { flowLogsRights } from "../../src/operator/render/component-rules.ts";
+import { accountWithRights } from "../../src/operator/render/rbac.ts";
 import { type Answer, type Api, namespace, startApi } from "./api.ts";
 
 const ISSUER = "https://story";
-const SERVICE = { namespace: vendorNames.namespaces.system, name: vendorNames.workloads.flowLogs, port: 443 };
+const PLACE = { namespace: vendorNames.namespaces.system, name: vendorNames.workloads.flowLogs };
+const SERVICE = { ...PLACE, port: 443 };
 const NAME = `${SERVICE.name}.${SERVICE.namespace}.svc`;
 const ACCOUNT = `system:serviceaccount:${SERVICE.namespace}:${SERVICE.name}`;
+const ACCOUNT_GROUPS = [
+  "system:serviceaccounts",
+  `system:serviceaccounts:${SERVICE.namespace}`,
+  "system:authenticated",
+];
 const PORTS = { agents: 7443, api: 5443, health: 8080 };
 const RBAC = "rbac.authorization.k8s.io";
 
@@ -104,13 +113,20 @@ export async function startFlowsApi(users: readonly string[]): Promise<FlowsApi>
       "requestheader-allowed-names": '["front-proxy-client"]',
     },
   });
+  // It has the rights that the operator gives it, and no more.
+  const { everywhere, atHome } = flowLogsRights(vendorNames);
+  for (const { kind, metadata, ...rest } of [...accountWithRights(PLACE, everywhere, atHome), ...delegation(PLACE)]) {
+    const within = metadata.namespace === undefined ? "" : `/namespaces/${metadata.namespace}`;
+    const root = kind === "ServiceAccount" ? "/api/v1" : `/apis/${RBAC}/v1`;
+    await create(`${root}${within}/${kind.toLowerCase()}s`, { kind, metadata, ...rest });
+  }
   const stopping = new AbortController();
   const ended = flowLogsProgram({
     env: {
       ...{ VENDOR_VERSION: "v3.31.3", VENDOR_TLS_CERT: serving.certificate, VENDOR_TLS_KEY: serving.key },
       ...{ VENDOR_CA: authority.certificate, PORT: `${PORTS.agents}`, API_PORT: `${PORTS.api}` },
     },
-    transport: () => api.server.transport({ name: ACCOUNT, groups: ["system:masters", "system:authenticated"] }),
+    transport: () => api.server.transport({ name: ACCOUNT, groups: ACCOUNT_GROUPS }),
     ...{ signal: stopping.signal, log: silentLog },
     listen: async (server, port) => {
       stopping.signal.addEventListener("abort", () => {
