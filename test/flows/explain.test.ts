@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
 import type { FlowKey } from "../../src/api/protocol/flow.ts";
 import type { FlowExplanation } from "../../src/api/protocol/flow-explanation.ts";
 import type { Transport } from "../../src/api/transport.ts";
@@ -60,6 +61,16 @@ beforeAll(async () => {
         { action: "Deny", protocol: "TCP", destination: { ports: [5432] } },
         { action: "Allow", protocol: "TCP", destination: { ports: [443] } },
       ],
+    },
+  });
+  await put("/api/v1/namespaces", { metadata: { name: "lab" } });
+  await pod("lab", "job", "node-1", "10.244.3.1");
+  await put(`${STORED}/tiers`, { metadata: { name: "lab" }, spec: { order: 20, defaultAction: "Deny" } });
+  await put(`${STORED}/namespaces/lab/networkpolicies`, {
+    metadata: { name: "lab.web-only", namespace: "lab" },
+    spec: {
+      ...{ tier: "lab", selector: 'app == "job"', types: ["Egress"] },
+      egress: [{ action: "Allow", protocol: "TCP", destination: { ports: [80] } }],
     },
   });
   await put(`${STORED}/tiers`, { metadata: { name: "front" }, spec: { order: 10, defaultAction: "Deny" } });
@@ -177,6 +188,78 @@ describe("a flow that a rule denies", () => {
     // What comes after it was not asked.
     expect(told.nearMisses).toEqual([]);
     expect(told.remedies[0]?.text).toContain("before ingress[0] of NetworkPolicy pay/ledger");
+  });
+});
+
+describe("a flow that is denied where it leaves", () => {
+  const key = { from: workload("lab", "job"), reporter: "Source", node: "node-1", policies: [] } as const;
+
+  it("has a policy of its own as remedy where there is none to add a rule to, and what it meets where it arrives", async () => {
+    const told = await explain("auditor", "", { ...key, port: 5460, reason: "policy_workload_egress" });
+    expect(told.sentence).toBe("Denied: no policy in tier lab allows lab/job to pay/db on TCP port 5460 (egress).");
+    expect(told.ends.map(({ direction, verdict }) => [direction, verdict])).toEqual([
+      ["Egress", "Deny"],
+      ["Ingress", "Deny"],
+    ]);
+    // Nobody but administrators may get policies of the tier lab.
+    const policy = told.remedies.find(({ direction }) => direction === "Egress");
+    expect(policy).toMatchObject({ kind: "AddPolicy", text: "Create this policy." });
+    expect(policy?.yaml).toBe(
+      `apiVersion: vendor.io/v3
+kind: NetworkPolicy
+metadata:
+  name: lab.job-to-db
+  namespace: lab
+spec:
+  egress:
+  - action: Allow
+    destination:
+      namespaceSelector: vendor.io/name == "pay"
+      ports:
+      - 5460
+      selector: app == "db"
+    protocol: TCP
+  selector: app == "job"
+  tier: lab
+  types:
+  - Egress
+`,
+    );
+  });
+
+  it("may be allowed there and denied where it arrives, which is said of a flow that was counted where it left", async () => {
+    const told = await explain("auditor", "", { ...key, to: workload("pay", "ledger"), port: 80, verdict: "Allow" });
+    expect(told.sentence).toBe(
+      "Allowed by a NetworkPolicy of tier lab that you may not read (egress): lab/job to pay/ledger on TCP port 80.",
+    );
+    expect(told.notes).toContain("It was counted at its other end alone: now it is denied where it arrives.");
+  });
+});
+
+describe("a policy that is offered", () => {
+  it("allows the flow once it is there", async () => {
+    const key = {
+      from: workload("lab", "job"),
+      to: workload("pay", "ledger"),
+      port: 5470,
+      reporter: "Source",
+    } as const;
+    const { remedies } = await explain("auditor", "", {
+      ...key,
+      node: "node-1",
+      policies: [],
+      reason: "policy_workload_egress",
+    });
+    const { yaml = "" } = remedies.find(({ direction }) => direction === "Egress") ?? {};
+    const { metadata, spec } = parse(yaml);
+    await put(`${STORED}/namespaces/lab/networkpolicies`, { metadata, spec });
+    // Objects are looked at again after some seconds.
+    const path = await explainPath("auditor", "", { ...key, node: "node-1", verdict: "Allow", policies: [] });
+    const verdictThere = async () => {
+      const { body } = await flows.ask(path, { token: flows.tokenOf("auditor") });
+      return (body as FlowExplanation).ends.find(({ direction }) => direction === "Egress")?.verdict;
+    };
+    await expect.poll(verdictThere, { timeout: 15_000, interval: 250 }).toBe("Allow");
   });
 });
 
