@@ -36,7 +36,7 @@ export function evaluate(model: DataplaneModel, packet: Packet, path: { from: Pl
 /** A step, and at which end of the packet's way it was asked. */
 export type AskedAt = AskedStep & { end: Direction };
 
-/** The same, by the end it was asked at: for flow logs. `asked` is told each step. */
+/** The same, by the end it was asked at: for flow logs. `asked` gets each step. */
 export function trace(
   model: DataplaneModel,
   packet: Packet,

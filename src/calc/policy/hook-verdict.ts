@@ -42,7 +42,7 @@ export interface AskedStep {
   packet: ReadPacket;
 }
 
-/** What one interface decides of one packet. `asked` is told each step. */
+/** What one interface decides of one packet. `asked` gets each step. */
 export function hookVerdict(
   model: DataplaneModel,
   hook: HookPolicy,
@@ -55,9 +55,9 @@ export function hookVerdict(
   const original = readPacket(packet, true);
   if (!read || !original) return { action: "deny", because: "its addresses cannot be read", hits };
   const judging = { model, read, original, request: packet.request, hits };
-  const host = hook.host && hostVerdict({ ...judging, asked: of("host", asked) }, hook.host, role);
+  const host = hook.host && hostVerdict({ ...judging, asked: reportAs("host", asked) }, hook.host, role);
   if (host?.action === "deny") return { ...host, hits };
-  const own = hook.workload && workloadVerdict({ ...judging, asked: of("workload", asked) }, hook.workload);
+  const own = hook.workload && workloadVerdict({ ...judging, asked: reportAs("workload", asked) }, hook.workload);
   return { ...(own ?? host ?? allowed("the interface has no policy")), hits };
 }
 
@@ -70,7 +70,7 @@ interface Evaluation {
   asked: ((step: Omit<AskedStep, "of">) => void) | undefined;
 }
 
-function of(whose: AskedStep["of"], asked: ((step: AskedStep) => void) | undefined): Evaluation["asked"] {
+function reportAs(whose: AskedStep["of"], asked: ((step: AskedStep) => void) | undefined): Evaluation["asked"] {
   return asked && ((step) => asked({ of: whose, ...step }));
 }
 
@@ -101,8 +101,10 @@ function runTiers(
   for (const tier of tiers) {
     const rules = rulesOf(judging.model, tier, direction);
     const decided = firstMatch(judging, rules, packet);
-    const step = { direction, tier: tier.name, owners: tier.policies, packet };
-    judging.asked?.({ ...step, result: decided?.action ?? tier.endAction, rule: decided?.id });
+    judging.asked?.({
+      ...{ direction, tier: tier.name, owners: tier.policies, packet },
+      ...{ result: decided?.action ?? tier.endAction, rule: decided?.id },
+    });
     if (decided && decided.action !== "pass") return { action: decided.action, because: `rule ${decided.id}` };
     if (decided) continue;
     judging.hits.push(endOf(tier.name));

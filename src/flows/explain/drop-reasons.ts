@@ -83,7 +83,7 @@ export const DROP_REASONS: Readonly<Record<string, DropReason>> = {
   },
   fragment_limit: { what: "the pod sends more fragmented packets than its share", fix: "lower the MTU of the sender" },
   reverse_path: {
-    what: "the node's routes do not lead back to its sender by the interface that it came from",
+    what: "the node's routes reach its sender by another interface than it came from",
     fix: "correct the routes of the node, or the sender's address",
   },
 };

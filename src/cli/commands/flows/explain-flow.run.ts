@@ -51,7 +51,10 @@ function linesOf({ sentence, ends, nearMisses, remedies }: FlowExplanation): str
 
 function headed(title: string, items: readonly (readonly string[])[]): string[] {
   if (items.length === 0) return [];
-  return [title, ...items.flatMap(([first = "", ...more]) => [`  ${first}`, ...more.map((line) => `${YAML_INDENT}${line}`)])];
+  return [
+    title,
+    ...items.flatMap(([first = "", ...more]) => [`  ${first}`, ...more.map((line) => `${YAML_INDENT}${line}`)]),
+  ];
 }
 
 function endLines({ direction, pod, node, verdict, unknown, steps, decider }: ExplainedEnd): string[] {
