@@ -170,6 +170,7 @@ function notesOf(key: FlowKey, { note, ends: asked }: Calculated, ends: readonly
   const notes = note === undefined ? [] : [`${note} What policy says now cannot be calculated.`];
   if (key.port === 0 && /^(?:TCP|UDP|SCTP)$/.test(key.protocol))
     notes.push("The flow has no port, because ports were merged: port 0 was asked about.");
+  if (/^ICMP/.test(key.protocol)) notes.push("Flows have no ICMP types: an echo request was asked about.");
   if (ends.some(({ steps }) => steps.some(({ hidden, rule }) => hidden || rule?.name === "")))
     notes.push("Some policies are left out, because you may not get them.");
   const beyond = asked.find(({ direction, verdict }) => verdict === "Deny" && !countedAt(key).includes(direction));
