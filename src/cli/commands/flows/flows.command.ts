@@ -28,7 +28,7 @@ export function addFlowLogsCommands(program: Command, start: Start): void {
     document(flows.command("top"), {
       short: "Rank ends, ports, policies or other fields by their traffic",
       examples: [
-        ["Rules by the connections they denied", "vendorctl flows top verdict:deny --by rule --measure connections"],
+        ["Rules by the packets they denied", "vendorctl flows top verdict:deny --by rule --measure packets"],
       ],
     }),
   )
