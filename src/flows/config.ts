@@ -46,6 +46,14 @@ export function readFlowUIConfig(env: Env): FlowUIConfig {
   };
 }
 
+const ROOT = 0;
+
+/** Whose programs may use a page that has this user's rights: theirs and root's, and behind sudo those of who called it. */
+export function readPageUsers(env: Env = process.env, own = process.getuid?.() ?? ROOT): number[] {
+  const caller = Number(env["SUDO_UID"] || Number.NaN);
+  return [own, ROOT, ...(own === ROOT && Number.isInteger(caller) ? [caller] : [])];
+}
+
 function healthConfig(env: Env): HealthConfig {
   return { healthHost: env["HEALTH_HOST"] || LOOPBACK, healthPort: portOf(env, "HEALTH_PORT", 8080) };
 }

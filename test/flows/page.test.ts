@@ -7,6 +7,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { plainListener } from "../../src/apiserver/http.ts";
+import { readCliConfig } from "../../src/cli/config.ts";
+import { runVendorctl } from "../../src/cli/vendorctl.ts";
 import { httpsTransport } from "../../src/cluster/https-transport.ts";
 import { loadConnection } from "../../src/cluster/kubeconfig.ts";
 import { listenOn } from "../../src/cluster/program.ts";
@@ -17,6 +19,7 @@ import { readersRights } from "../../src/flows/page/page-rights.ts";
 import { serveOwnPage } from "../../src/flows/page/serve-own-page.ts";
 import { silentLog } from "../../src/kit/log.ts";
 import { type FlowsApi, startFlowsApi } from "../support/flows-api.ts";
+import { inProcessVendorctl } from "../support/in-process-vendorctl.ts";
 
 /** What serves the flow UI: to this user alone on a machine (`vendorctl ui`), or to who shows a token (`vendor flow-ui`). */
 
@@ -26,7 +29,7 @@ const PAGE = "<!doctype html><title>Flows</title>";
 
 let flows: FlowsApi;
 let folder = "";
-const closing: (() => Promise<unknown> | void)[] = [];
+const closing: (() => unknown)[] = [];
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "flow-page-"));
@@ -124,7 +127,10 @@ describe("the page of a user's own machine", () => {
     ["is one that browsers call same-site", { "sec-fetch-site": "same-site" }],
     ["asks for a name that somebody points here", { host: "rebound.example.com" }],
   ])("refuses a request that %s", async (what, headers: Record<string, string>) => {
-    const { status, text } = await ask(`${url}${FLOWS}`, { ...(what.includes("cookie") ? {} : { cookie }), ...headers });
+    const { status, text } = await ask(`${url}${FLOWS}`, {
+      ...(what.includes("cookie") ? {} : { cookie }),
+      ...headers,
+    });
     expect([status, JSON.parse(text).reason]).toEqual([403, "Forbidden"]);
     expect(text).not.toContain("shop");
   });
@@ -133,7 +139,13 @@ describe("the page of a user's own machine", () => {
     for (const path of [
       ...["/api/v1/secrets", "/apis/apps/v1/deployments", "/apis/flows.vendor.io/v1beta1/flows", "/metrics"],
       ...["/apis/flows.vendor.io/v1/../../../api/v1/secrets", "/apis/flows.vendor.io/v1/%2e%2e/%2e%2e/secrets"],
-      ...["/apis/flows.vendor.io/v1//flows", "/apis/flows.vendor.io/v1/flows/..", "/secret.key", "/../secret.key", "//"],
+      ...[
+        "/apis/flows.vendor.io/v1//flows",
+        "/apis/flows.vendor.io/v1/flows/..",
+        "/secret.key",
+        "/../secret.key",
+        "//",
+      ],
     ])
       expect([path, (await ask(`${url}${path}`, { cookie })).status]).toEqual([path, 404]);
     for (const method of ["POST", "PUT", "DELETE", "PATCH"])
@@ -160,6 +172,55 @@ describe("the page of a user's own machine", () => {
       await closed(socket);
     }
     expect((await ask(`${url}/session`, { cookie })).status).toBe(200);
+  });
+});
+
+describe("vendorctl ui", () => {
+  /** Runs until the address is printed, then gives it to `look`, then is interrupted. */
+  async function ui(user: string, look: (url: string) => Promise<void>): Promise<number> {
+    const file = join(folder, `kubeconfig-ui-${user}`);
+    writeFileSync(file, flows.kubeconfig(flows.tokenOf(user)));
+    const interrupted = new AbortController();
+    let said: (url: string) => void = () => {};
+    const address = new Promise<string>((resolve) => {
+      said = resolve;
+    });
+    const ended = runVendorctl(["--kubeconfig", file, "ui", "--no-open", "-o", "json"], {
+      config: readCliConfig({}, {}),
+      out: (text) => said((JSON.parse(String(text)) as { url: string }).url),
+      err: () => {},
+      signal: interrupted.signal,
+      loadClusterCommands: () => Promise.reject(new Error("no embedded cluster is asked for")),
+    });
+    try {
+      await look(
+        await Promise.race([address, ended.then((exit) => Promise.reject(new Error(`it ended with ${exit}`)))]),
+      );
+    } finally {
+      interrupted.abort();
+    }
+    return await ended;
+  }
+
+  it("serves the page that was built, with the rights of the kubeconfig, until it is interrupted", async () => {
+    let left = "";
+    const exit = await ui("ana", async (url) => {
+      left = url;
+      const page = await ask(`${url}/`);
+      expect(page.text).toContain('<script type="module" src="page.js"');
+      const [given] = page.headers["set-cookie"] as string[];
+      const session = JSON.parse((await ask(`${url}/session`, { cookie: given!.split(";")[0]! })).text);
+      expect(session).toMatchObject({ cluster: "c", user: "ana", signIn: false, wholeCluster: false });
+    });
+    expect(exit).toBe(0);
+    await expect(ask(`${left}/`)).rejects.toThrow("ECONNREFUSED");
+  });
+
+  it("says first what is wrong with the cluster", async () => {
+    const tool = inProcessVendorctl(JSON.stringify({ ...JSON.parse(flows.kubeconfig("")), users: [] }));
+    const { exit, err } = await tool.run("ui", "--no-open");
+    tool.close();
+    expect([exit > 0, err]).toEqual([true, expect.stringMatching(/^error: .*\[\w+\]\n {2}fix: /)]);
   });
 });
 

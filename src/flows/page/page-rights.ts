@@ -33,6 +33,9 @@ export function readersRights(): PageRights {
 /** A name that only this machine has: a page of elsewhere that makes its own name point here is refused. */
 const OWN_HOST = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d+)?$/;
 
+/** What browsers say of a request that the page itself makes, and of an address that was typed. */
+const OF_THE_PAGE = ["same-origin", "none"];
+
 /**
  * On a user's own machine: the rights of the kubeconfig, for the page that this server gave out and for nothing else in the browser. A
  * page of elsewhere fails three times: by the name it asks for, by what browsers say of its requests, and because it has no cookie.
@@ -43,9 +46,11 @@ export function ownRights(): PageRights {
   const cookie = `vendor-flow-ui-${randomBytes(4).toString("hex")}`;
   return {
     signIn: false,
-    admit: ({ headers: { host = "", origin = `http://${host}`, "sec-fetch-site": site = "none" } }) => {
+    admit: ({ headers }) => {
+      const host = headers["host"] ?? "";
+      const own = `http://${host}`;
       if (!OWN_HOST.test(host)) throw notThePage("this server is not called that");
-      if (origin !== `http://${host}` || (site !== "same-origin" && site !== "none"))
+      if ((headers["origin"] ?? own) !== own || !OF_THE_PAGE.includes(headers["sec-fetch-site"] ?? "none"))
         throw notThePage("another page asks");
     },
     headersOf: ({ headers }) => {

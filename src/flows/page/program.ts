@@ -15,7 +15,10 @@ export const flowUIProgram: Program = async (world) => {
   try {
     const about = { cluster: "", release: version, namespace: "default", notifications };
     const front = new PageFront({ files, rights: readersRights(), transport, about, log });
-    await world.listen(plainListener(front, () => NOBODY), port);
+    await world.listen(
+      plainListener(front, () => NOBODY),
+      port,
+    );
     await world.listen(healthServer({ log }), healthPort, healthHost);
     log.info({ port, healthPort }, "serving the flow UI");
     if (!signal.aborted)

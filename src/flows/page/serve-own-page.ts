@@ -2,7 +2,8 @@ import type { Transport } from "../../api/transport.ts";
 import { type Listening, listen } from "../../apiserver/http.ts";
 import { LOOPBACK } from "../../cluster/program.ts";
 import type { Log } from "../../kit/log.ts";
-import { isOwnPeer } from "./loopback-peer.ts";
+import { readPageUsers } from "../config.ts";
+import { isPeerOf } from "./loopback-peer.ts";
 import type { PageFiles } from "./page-files.ts";
 import { NOBODY, PageFront, type PageFrontParts } from "./page-front.ts";
 import { ownRights } from "./page-rights.ts";
@@ -19,5 +20,6 @@ export interface OwnPage {
 /** The page on this machine, for this user alone, with the rights of `transport`. */
 export async function serveOwnPage({ port, ...parts }: OwnPage): Promise<Listening> {
   const front = new PageFront({ ...parts, rights: ownRights() });
-  return await listen(front, () => NOBODY, { host: LOOPBACK, port, accepts: isOwnPeer });
+  const users = readPageUsers();
+  return await listen(front, () => NOBODY, { host: LOOPBACK, port, accepts: (peer) => isPeerOf(users, peer) });
 }

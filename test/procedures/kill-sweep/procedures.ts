@@ -13,7 +13,8 @@ import {
   seedCalicoEtcd,
   writeCalicoEtcdRelease,
 } from "../../support/calico-etcd.ts";
-import { CALICO_VERSION } from "../../support/calico-manifest.ts";
+import { applyCalicoManifest, CALICO_VERSION, writeCalicoRelease } from "../../support/calico-manifest.ts";
+import { startMigratingOperator } from "../../support/calico-operator.ts";
 import { applyEtcdManifest, etcdData, seedEtcd } from "../../support/etcd-cluster.ts";
 import { startEtcd } from "../../support/etcd-server.ts";
 import { applyManifest, editManifest } from "../../support/manifest-cluster.ts";
@@ -133,12 +134,32 @@ export const SWEPT: readonly SweptProcedure[] = [
     argv: ["migrate", "datastore"],
   },
   {
+    name: "migrate by the public operator",
+    cluster: { ...SIMULATED, cni: "preinstalled" },
+    programs: hasCalicoManifest,
+    argv: ["--names", "calico", "migrate", "operator", "--manifest-url", CALICO_RELEASE.url],
+  },
+  {
     name: "migrate the public datastore",
     cluster: { ...SIMULATED, cni: "preinstalled" },
     programs: hasCalicoEtcd,
     argv: ["--names", "calico", "migrate", "datastore", "--manifest-url", CALICO_RELEASE.url],
   },
 ];
+
+/** Its operator comes with the migration, and acts as soon as it may. */
+async function hasCalicoManifest({ client }: LocalCluster): Promise<SweptPrograms> {
+  writeCalicoRelease(CALICO_RELEASE.folder);
+  await applyCalicoManifest(client, { typha: true });
+  const operator = startMigratingOperator(client);
+  return {
+    folder: "/nowhere",
+    async close() {
+      await operator.stop();
+      rmSync(CALICO_RELEASE.folder, { recursive: true, force: true });
+    },
+  };
+}
 
 async function hasCalicoEtcd({ client, nodeNames }: LocalCluster): Promise<SweptPrograms> {
   writeCalicoEtcdRelease(CALICO_RELEASE.folder);

@@ -27,9 +27,7 @@ export function addFlowLogsCommands(program: Command, start: Start): void {
   addQuery(
     document(flows.command("top"), {
       short: "Rank ends, ports, policies or other fields by their traffic",
-      examples: [
-        ["Rules by the packets they denied", "vendorctl flows top verdict:deny --by rule --measure packets"],
-      ],
+      examples: [["Rules by the packets they denied", "vendorctl flows top verdict:deny --by rule --measure packets"]],
     }),
   )
     .option(

@@ -1,7 +1,13 @@
 import type { Action, Work } from "../../action.ts";
 import { awaitQuiet } from "../../migrations/datastore/await-quiet.ts";
 import { errors } from "../../migrations/datastore/errors.ts";
-import { type EtcdSnapshot, readEtcd, readLock, writeEtcd, writeLock } from "../../migrations/datastore/etcd-objects.ts";
+import {
+  type EtcdSnapshot,
+  readEtcd,
+  readLock,
+  writeEtcd,
+  writeLock,
+} from "../../migrations/datastore/etcd-objects.ts";
 import { type EtcdPlace, withEtcd } from "../../migrations/datastore/etcd-place.ts";
 import { readKubernetes, removeKubernetes, writeKubernetes } from "../../migrations/datastore/kubernetes-objects.ts";
 import { layoutOf } from "../../migrations/datastore/layout.ts";
