@@ -25,7 +25,7 @@ const SYNCHRONOUS = [
 const PAGE = {
   shared: /^src\/(?:flows\/query|api\/protocol)\/[^/]+\.ts$/,
   withoutDocument: /^ui\/(?:worker\/|page-worker\.ts|api\/)/,
-  withDocument: /\.tsx$|^ui\/(?:page-state|theme)\.ts$/,
+  withDocument: /\.tsx$|^ui\/(?:page-state|palette)\.ts$/,
 };
 
 const FOREIGN_FUNCTIONS = { package: "koffi", only: "src/kernel/sys.ts" };

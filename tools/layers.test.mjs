@@ -41,6 +41,22 @@ describe("who may import whom", () => {
     expect(problems(path, source)).toEqual([expect.stringContaining(sentence)]);
   });
 
+  it("lets the flow UI share the grammar and shapes on the wire, and nothing else", () => {
+    const shared = `
+      import { parseQuery } from "../../src/flows/query/parse-query.ts";
+      import type { FlowKey } from "../../src/api/protocol/flow.ts";
+      import { render } from "preact";
+    `;
+    expect(problems("ui/flows/x.tsx", shared)).toEqual([]);
+    for (const [path, source, sentence] of [
+      ["ui/flows/x.tsx", `import "../../src/kit/http-front.ts";`, "not for browsers"],
+      ["ui/worker/x.ts", `import { signal } from "@preact/signals";`, "a worker has no document"],
+      ["ui/worker/x.ts", `import { go } from "../page-state.ts";`, "a worker has no document"],
+      ["src/flows/x.ts", `import "../../ui/keys.ts";`, "outside src"],
+    ])
+      expect(problems(path, source), path).toEqual([expect.stringContaining(sentence)]);
+  });
+
   it("lets the one file that speaks to libc import the foreign-function library", () => {
     expect(problems("src/kernel/sys.ts", `import koffi from "koffi";`)).toEqual([]);
   });

@@ -126,7 +126,7 @@ function useKeys(): void {
   const before = useRef({ key: "", at: 0 });
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || page.isHelpOpen.value) return;
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
       const { key, at } = before.current;
       const isInTime = event.timeStamp - at < SECOND_KEY_MS;
       const command = commandOf(event.key, isInTime ? key : "", placeOf(event.target));
@@ -146,6 +146,10 @@ function placeOf(target: EventTarget | null) {
 /** Whether the key had a meaning on this screen; what it would do otherwise is then left out. */
 function perform(command: Command, target: EventTarget | null): boolean {
   const { screen, flow, isExplained } = page.url.value;
+  if (page.isHelpOpen.value) {
+    if (command.do === "close") page.isHelpOpen.value = false;
+    return true;
+  }
   switch (command.do) {
     case "query":
       document.getElementById("query")?.focus();

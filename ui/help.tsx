@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { keysText, SHORTCUTS } from "./keys.ts";
 import { isHelpOpen } from "./page-state.ts";
 
@@ -7,7 +7,12 @@ export function Help() {
   const close = () => {
     isHelpOpen.value = false;
   };
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => {
+    const element = dialog.current as HTMLDialogElement;
+    element.showModal();
+    // Gives the focus back to where it was.
+    return () => element.close();
+  }, []);
   return (
     <dialog ref={dialog} onClose={close} aria-labelledby="help-title">
       <h2 id="help-title">Keys</h2>
@@ -21,7 +26,7 @@ export function Help() {
           <dd key={shortcut.about}>{shortcut.about}</dd>,
         ])}
       </dl>
-      <button type="button" onClick={() => dialog.current?.close()}>
+      <button type="button" onClick={close}>
         Close
       </button>
     </dialog>

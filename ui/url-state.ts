@@ -34,11 +34,11 @@ export const FIRST_URL_STATE: UrlState = {
 export function readHash(hash: string): UrlState {
   const given = new URLSearchParams(hash.replace(/^#/, ""));
   const text = (name: string) => given.get(name) ?? "";
-  const sort = text("sort").replace(/^-/, "");
+  const sort = COLUMN_SORTS.find((column) => column === text("sort").replace(/^-/, ""));
   const flow = text("flow");
   return {
     ...{ screen: oneOf(SCREENS, text("screen")), query: text("query"), namespace: text("namespace"), flow },
-    ...{ sort: oneOf(COLUMN_SORTS, sort), isDescending: !given.has("sort") || text("sort").startsWith("-") },
+    ...{ sort: sort ?? COLUMN_SORTS[0], isDescending: sort === undefined || text("sort").startsWith("-") },
     ...{ isExplained: flow !== "" && given.has("why") },
     ...{ rules: oneOf(RULE_FILTERS, text("rules")), theme: oneOf(THEMES, text("theme")) },
   };

@@ -11,6 +11,8 @@ import { clockText, countText } from "./flow-text.ts";
 const POINTS = 120;
 const ASKED_EVERY_MS = 15_000;
 const HEIGHT_PX = 74;
+/** Between marks of the axis, in seconds. */
+const MINUTES = [60, 120, 300, 600, 900];
 const PRESETS = ["5m", "15m", "1h"];
 
 /** The last hour, denials in front. Dragging writes a time into the query. */

@@ -129,7 +129,7 @@ function MapCanvas({ label }: { label: string }) {
         event.preventDefault();
         move((camera) => zoomed(camera, pointOf(event), Math.exp(-event.deltaY / WHEEL)));
       }}
-      onPointerDown={(event) => startDrag(event, move, (at) => pick(at, event.currentTarget, view.current))}
+      onPointerDown={(event) => startDrag(event, move, (at) => canvas.current && pick(at, canvas.current, view.current))}
       onKeyDown={onKeyDown}
     />
   );

@@ -64,7 +64,10 @@ export function QueryField() {
     close();
     const found = problemIn(field.value);
     setProblem(found && { ...found, text: field.value });
-    if (!found) return search(field.value);
+    if (!found) {
+      field.blur();
+      return search(field.value);
+    }
     const { position, length } = found.problem;
     field.setSelectionRange(position, position + length);
   };

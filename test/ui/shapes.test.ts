@@ -1,0 +1,13 @@
+import { expectTypeOf, it } from "vitest";
+import type { FlowObject } from "../../src/flows/api/flow-kind.ts";
+import type { FlowCoverage, FlowStore } from "../../src/flows/store/flow-store.ts";
+import type { FlowCoverage as ShownCoverage, FlowTimeline, Flow, FlowHints, RuleStatistics } from "../../ui/api/flow.ts";
+
+it("the page reads flows as vendor-flow-logs writes them", () => {
+  expectTypeOf<FlowObject>().toExtend<Omit<Flow, "metadata">>();
+  expectTypeOf<FlowObject["metadata"]>().toExtend<Flow["metadata"]>();
+  expectTypeOf<FlowCoverage>().toExtend<ShownCoverage>();
+  expectTypeOf<ReturnType<FlowStore["timeline"]>>().toExtend<FlowTimeline>();
+  expectTypeOf<ReturnType<FlowStore["hints"]>>().toExtend<FlowHints["hints"]>();
+  expectTypeOf<ReturnType<FlowStore["statistics"]>["rules"]>().toExtend<RuleStatistics[]>();
+});

@@ -1,0 +1,39 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { FIRST_URL_STATE, isStep, readHash, RULE_FILTERS, SCREENS, THEMES, type UrlState, writeHash } from "./url-state.ts";
+import { COLUMN_SORTS } from "./worker/flow-columns.ts";
+
+const anyState: fc.Arbitrary<UrlState> = fc.record({
+  screen: fc.constantFrom(...SCREENS),
+  query: fc.string(),
+  namespace: fc.string(),
+  sort: fc.constantFrom(...COLUMN_SORTS),
+  isDescending: fc.boolean(),
+  flow: fc.string(),
+  isExplained: fc.boolean(),
+  rules: fc.constantFrom(...RULE_FILTERS),
+  theme: fc.constantFrom(...THEMES),
+});
+
+it("a link is read as what it was written from", () => {
+  fc.assert(
+    fc.property(anyState, (state) => {
+      const isExplained = state.isExplained && state.flow !== "";
+      expect(readHash(writeHash(state))).toEqual({ ...state, isExplained });
+    }),
+  );
+});
+
+it("any text is a link, and what it does not say is as at first", () => {
+  fc.assert(fc.property(fc.string(), (text) => void readHash(text)));
+  expect(readHash("#screen=runs&sort=nothing&theme=pink&rules=x")).toEqual(FIRST_URL_STATE);
+  expect(writeHash(FIRST_URL_STATE)).toBe("#");
+});
+
+it("sorting and choosing a flow are no steps of the back button; another query, screen or explanation is", () => {
+  const from = FIRST_URL_STATE;
+  for (const change of [{ sort: "bytes" }, { flow: "a" }, { theme: "dark" }] as const)
+    expect(isStep(from, { ...from, ...change }), JSON.stringify(change)).toBe(false);
+  for (const change of [{ screen: "map" }, { query: "a" }, { namespace: "shop" }, { isExplained: true }] as const)
+    expect(isStep(from, { ...from, ...change }), JSON.stringify(change)).toBe(true);
+});
