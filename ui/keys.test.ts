@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { commandOf, keysText, SHORTCUTS } from "./keys.ts";
 
@@ -20,4 +21,13 @@ it("no key has two meanings, and each is shown as it is on a keyboard", () => {
   const shown = SHORTCUTS.flatMap(keysText);
   expect(new Set(shown).size).toBe(shown.length);
   expect(shown).toEqual(expect.arrayContaining(["space", "g m", "Esc", "↓"]));
+});
+
+it("the guide has the same table", () => {
+  const guide = readFileSync(new URL("../docs/guide/flow-ui.md", import.meta.url), "utf8");
+  const rows = SHORTCUTS.map((shortcut) => {
+    const keys = keysText(shortcut).map((key) => `\`${key}\``);
+    return `| ${keys.join(", ")} | ${shortcut.about} |`;
+  });
+  expect(guide).toContain(rows.join("\n"));
 });

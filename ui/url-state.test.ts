@@ -1,6 +1,15 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { FIRST_URL_STATE, isStep, readHash, RULE_FILTERS, SCREENS, THEMES, type UrlState, writeHash } from "./url-state.ts";
+import {
+  FIRST_URL_STATE,
+  isStep,
+  RULE_FILTERS,
+  readHash,
+  SCREENS,
+  THEMES,
+  type UrlState,
+  writeHash,
+} from "./url-state.ts";
 import { COLUMN_SORTS } from "./worker/flow-columns.ts";
 
 const anyState: fc.Arbitrary<UrlState> = fc.record({

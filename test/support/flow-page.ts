@@ -63,7 +63,11 @@ function answerSession({ session, token }: FlowPageOptions, incoming: IncomingMe
   answer(response, isKnown ? 200 : 401, body);
 }
 
-function forward({ kubeconfig, session, token, answers }: FlowPageOptions, incoming: IncomingMessage, response: ServerResponse) {
+function forward(
+  { kubeconfig, session, token, answers }: FlowPageOptions,
+  incoming: IncomingMessage,
+  response: ServerResponse,
+) {
   const own = answers?.(incoming.url ?? "");
   if (own !== undefined) return answer(response, 200, own);
   const { cluster } = JSON.parse(kubeconfig).clusters[0];

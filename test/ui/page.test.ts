@@ -63,7 +63,10 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
   const send = (rows: ReturnType<typeof flowRow>[]) =>
     flows.send(flowBatch(rows, { interval: ++interval, until: Date.now() }));
 
-  async function open(hash = "", options: Partial<FlowPageOptions> & { scheme?: "light" | "dark" } = {}): Promise<Page> {
+  async function open(
+    hash = "",
+    options: Partial<FlowPageOptions> & { scheme?: "light" | "dark" } = {},
+  ): Promise<Page> {
     const { scheme = "light", ...some } = options;
     const served = await serveFlowPage({
       ...{ kubeconfig: flows.kubeconfig(""), token: flows.tokenOf("auditor") },
@@ -108,10 +111,18 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     const page = await open();
     await rows(page).first().waitFor();
     await page.getByText("● live").waitFor();
-    const before = await page.locator(".status output").innerText();
-    await send([flowRow({ from: workload("shop", "late"), to: workload("shop", "cart"), port: 8_081, verdict: "Allow", policies: [] })]);
+    const before = await page.locator(".status output").textContent();
+    await send([
+      flowRow({
+        from: workload("shop", "late"),
+        to: workload("shop", "cart"),
+        port: 8_081,
+        verdict: "Allow",
+        policies: [],
+      }),
+    ]);
     await page.getByText("shop/late").waitFor();
-    expect(await page.locator(".status output").innerText()).not.toBe(before);
+    expect(await page.locator(".status output").textContent()).not.toBe(before);
   });
 
   it("announces new denials, and says why by one key", async () => {
@@ -179,10 +190,10 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     await expect.poll(() => rows(page).count()).toBe(2);
     await page.keyboard.press("/");
     await page.keyboard.press("End");
-    await page.keyboard.type("prot:tcp");
+    await page.keyboard.type(" prot:tcp");
     await page.keyboard.press("Enter");
     await page.getByText('did you mean "port"?').waitFor();
-    expect(await page.locator(".caret").innerText()).toBe("prot");
+    expect(await page.locator(".caret").textContent()).toBe("prot");
     await shoot(page, "problem");
     expect(await accessibilityProblems(page)).toEqual([]);
   });
@@ -218,7 +229,9 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     expect(await field.inputValue()).toBe("shop");
     await field.fill("pay");
     await field.press("Enter");
-    await page.getByText('cannot list resource "flows" in API group "flows.vendor.io" in the namespace "pay"').waitFor();
+    await page
+      .getByText('cannot list resource "flows" in API group "flows.vendor.io" in the namespace "pay"')
+      .waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
@@ -233,14 +246,18 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     await page.keyboard.press("Enter");
     await rows(page).first().waitFor();
     expect(page.url()).not.toContain("token");
-    const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]));
+    const stored = await page.evaluate(() =>
+      JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]),
+    );
     expect(stored).not.toContain("token-of");
     await page.reload();
     await page.getByLabel(/A token of the cluster/).waitFor();
   });
 
   it("shows names of users as text, whatever they are", async () => {
-    await send([flowRow({ from: workload("shop", "<img src=x onerror=alert(1)>"), verdict: "Allow", policies: [], port: 99 })]);
+    await send([
+      flowRow({ from: workload("shop", "<img src=x onerror=alert(1)>"), verdict: "Allow", policies: [], port: 99 }),
+    ]);
     const page = await open("#query=port:99");
     await page.getByText("shop/<img src=x onerror=alert(1)>").waitFor();
     expect(await page.locator("img").count()).toBe(0);
@@ -286,13 +303,15 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     await page.locator(".u-over").waitFor();
     await page.getByRole("img", { name: /Connections over the last hour: / }).waitFor();
     const box = (await page.locator(".u-over").boundingBox()) as { x: number; y: number; width: number };
-    await expect.poll(async () => {
-      await page.mouse.move(box.x + box.width * 0.2, box.y + 20);
-      await page.mouse.down();
-      await page.mouse.move(box.x + box.width * 0.6, box.y + 20, { steps: 4 });
-      await page.mouse.up();
-      return page.url();
-    }).toMatch(/since%3A20.*until%3A20/);
+    await expect
+      .poll(async () => {
+        await page.mouse.move(box.x + box.width * 0.2, box.y + 20);
+        await page.mouse.down();
+        await page.mouse.move(box.x + box.width * 0.6, box.y + 20, { steps: 4 });
+        await page.mouse.up();
+        return page.url();
+      })
+      .toMatch(/since%3A20.*until%3A20/);
     await page.getByRole("button", { name: "any time" }).press("Enter");
     await expect.poll(() => page.url()).not.toContain("since");
   });
@@ -346,7 +365,9 @@ function baseline() {
       { bytes: port * 1_000, replyBytes: port * 9_000, started: 12, live: 2 },
     );
   return [
-    ...apps.flatMap((name, at) => apps.slice(at + 1).map((other) => allowed(workload("shop", name), workload("shop", other), 8_080 + at))),
+    ...apps.flatMap((name, at) =>
+      apps.slice(at + 1).map((other) => allowed(workload("shop", name), workload("shop", other), 8_080 + at)),
+    ),
     allowed(workload("shop", "cart"), workload("pay", "api"), 443),
     allowed(workload("pay", "api"), workload("pay", "db"), 5_432),
     flowRow({ from: workload("shop", "web"), to: workload("pay", "db"), port: 5_432 }),
@@ -365,7 +386,11 @@ async function createPolicies(flows: FlowsApi): Promise<void> {
   ] as const) {
     const policy = {
       ...{ apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy", metadata: { name, namespace: "pay" } },
-      spec: { podSelector: {}, policyTypes: ["Ingress"], ingress: ports.map((port) => ({ ports: [{ port, protocol: "TCP" }] })) },
+      spec: {
+        podSelector: {},
+        policyTypes: ["Ingress"],
+        ingress: ports.map((port) => ({ ports: [{ port, protocol: "TCP" }] })),
+      },
     };
     const response = await transport.request({
       ...{ method: "POST", path: "/apis/networking.k8s.io/v1/namespaces/pay/networkpolicies" },

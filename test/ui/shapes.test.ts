@@ -1,7 +1,13 @@
 import { expectTypeOf, it } from "vitest";
 import type { FlowObject } from "../../src/flows/api/flow-kind.ts";
 import type { FlowCoverage, FlowStore } from "../../src/flows/store/flow-store.ts";
-import type { FlowCoverage as ShownCoverage, FlowTimeline, Flow, FlowHints, RuleStatistics } from "../../ui/api/flow.ts";
+import type {
+  Flow,
+  FlowHints,
+  FlowTimeline,
+  RuleStatistics,
+  FlowCoverage as ShownCoverage,
+} from "../../ui/api/flow.ts";
 
 it("the page reads flows as vendor-flow-logs writes them", () => {
   expectTypeOf<FlowObject>().toExtend<Omit<Flow, "metadata">>();

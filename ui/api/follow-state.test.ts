@@ -7,7 +7,10 @@ const after = (state: FollowState, ...inputs: FollowInput[]) =>
   inputs.reduce((at, input) => nextState(at, input, false), state);
 
 it("lists page by page, then watches from the version of the list", () => {
-  expect(after(FIRST_STATE, { is: "listed", version: "3", page: "next" })).toMatchObject({ at: "listing", page: "next" });
+  expect(after(FIRST_STATE, { is: "listed", version: "3", page: "next" })).toMatchObject({
+    at: "listing",
+    page: "next",
+  });
   expect(after(FIRST_STATE, { is: "listed", version: "3" })).toMatchObject({ at: "watching", from: "3" });
 });
 

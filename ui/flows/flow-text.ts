@@ -16,7 +16,11 @@ export function portText({ port, protocol }: Pick<FlowKey, "port" | "protocol">)
 }
 
 /** The last step that decided: a packet that is allowed was allowed at every end, and the last one is where it arrived. */
-export function decidedBy({ policies, verdict, reason = "" }: Pick<FlowKey, "policies" | "verdict" | "reason">): string {
+export function decidedBy({
+  policies,
+  verdict,
+  reason = "",
+}: Pick<FlowKey, "policies" | "verdict" | "reason">): string {
   const decided = policies.findLast(({ action, staged }) => !staged && (action === "Allow" || action === "Deny"));
   if (decided) return stepText(decided);
   return verdict === "Deny" ? reason : "";

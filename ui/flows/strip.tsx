@@ -87,6 +87,8 @@ function optionsOf(element: HTMLElement, { dim, allowed, allowedFill, denied, de
         grid: { show: false },
         ticks: { show: false },
         size: 22,
+        space: 80,
+        incrs: MINUTES,
         values: (_plot, at) => at.map(minuteText),
       },
       { show: false },

@@ -119,7 +119,6 @@ function MapCanvas({ label }: { label: string }) {
     event.preventDefault();
   };
   return (
-    // biome-ignore lint/a11y/noNoninteractiveElementInteractions: the table has the same for who cannot point.
     <canvas
       ref={canvas}
       role="img"
@@ -129,7 +128,9 @@ function MapCanvas({ label }: { label: string }) {
         event.preventDefault();
         move((camera) => zoomed(camera, pointOf(event), Math.exp(-event.deltaY / WHEEL)));
       }}
-      onPointerDown={(event) => startDrag(event, move, (at) => canvas.current && pick(at, canvas.current, view.current))}
+      onPointerDown={(event) =>
+        startDrag(event, move, (at) => canvas.current && pick(at, canvas.current, view.current))
+      }
       onKeyDown={onKeyDown}
     />
   );

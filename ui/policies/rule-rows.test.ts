@@ -19,10 +19,11 @@ const titles = (filter: Parameters<typeof ruleRows>[2]) => ruleRows(policies, ru
 
 it("rules are below their policy, and lead to their flows", () => {
   expect(titles("all")).toEqual(["pay/lock", "ingress rule 0", "ingress rule 1", "pay/unused", "egress rule 0"]);
-  expect(ruleRows(policies, rules, "all").map(({ query }) => query).slice(0, 2)).toEqual([
-    "policy:pay/lock",
-    'rule:"pay/lock#ingress[0]"',
-  ]);
+  expect(
+    ruleRows(policies, rules, "all")
+      .map(({ query }) => query)
+      .slice(0, 2),
+  ).toEqual(["policy:pay/lock", 'rule:"pay/lock#ingress[0]"']);
 });
 
 it("finds rules that were never hit, also those of a policy that was", () => {

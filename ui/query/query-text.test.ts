@@ -3,7 +3,17 @@ import { expect, it } from "vitest";
 import { flowKey, outside, policyHit, workload } from "../../src/flows/flow.fixture.ts";
 import { compileQuery } from "../../src/flows/query/compile-query.ts";
 import { parseQuery } from "../../src/flows/query/parse-query.ts";
-import { flowQuery, pairQuery, problemIn, quoted, ruleQuery, termsOf, timeIn, withoutTime, withTime } from "./query-text.ts";
+import {
+  flowQuery,
+  pairQuery,
+  problemIn,
+  quoted,
+  ruleQuery,
+  termsOf,
+  timeIn,
+  withoutTime,
+  withTime,
+} from "./query-text.ts";
 
 const NOON = Date.parse("2026-01-31T12:00:00Z");
 const finds = (query: string, key = flowKey()) => compileQuery(parseQuery(query)).matchesKey(key);
@@ -32,7 +42,7 @@ it("what was merged is asked for by what is left of it", () => {
 });
 
 it.each([
-  [policyHit(), "rule:\"pay/lock#ingress[2]\""],
+  [policyHit(), 'rule:"pay/lock#ingress[2]"'],
   [policyHit({ namespace: "" }), 'rule:"lock#ingress[2]"'],
   [{ kind: "NetworkPolicy", tier: "default", namespace: "pay", name: "lock" }, "policy:pay/lock"],
 ])("the query of a rule finds its flows: %o", (rule, query) => {

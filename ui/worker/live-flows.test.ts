@@ -110,7 +110,10 @@ it("steps from one row to another, and stays within the table", () => {
 
 it("keeps tens of thousands of flows, and makes only the rows that are looked at", () => {
   const live = new LiveFlows("");
-  listed(live, Array.from({ length: 30_000 }, (_, at) => flow(`f${at}`, { at, from: workload("shop", `w${at % 500}`) })));
+  listed(
+    live,
+    Array.from({ length: 30_000 }, (_, at) => flow(`f${at}`, { at, from: workload("shop", `w${at % 500}`) })),
+  );
   const { total, rows, from } = live.shown(15_000, 15_020);
   expect([total, from, rows.length, rows[0]?.id]).toEqual([30_000, 15_000, 20, "f14999"]);
 });

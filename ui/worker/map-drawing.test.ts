@@ -11,7 +11,14 @@ function columnsOf(pairs: [Flow["from"], Flow["to"], Flow["verdict"]?][]): FlowC
   pairs.forEach(([from, to, verdict = "Allow"], at) => {
     const addresses = { sourceAddresses: [], destinationAddresses: [] };
     const key = flowKey({ from, to, verdict });
-    columns.put({ ...key, ...NOTHING, ...addresses, bytes: 100, metadata: { name: `${at}` }, lastSeen: "2026-01-31T12:00:00Z" });
+    columns.put({
+      ...key,
+      ...NOTHING,
+      ...addresses,
+      bytes: 100,
+      metadata: { name: `${at}` },
+      lastSeen: "2026-01-31T12:00:00Z",
+    });
   });
   return columns;
 }
@@ -46,9 +53,17 @@ it("a name keeps its place whatever comes and goes, and no two have the same", (
 
 it("there is one line for a pair, whoever began, and denied ones come last", () => {
   const { nodes, edges, lines, boxes } = new MapDrawing().draw(
-    columnsOf([[web, db, "Deny"], [db, web], [web, cart], [web, cart]]),
+    columnsOf([
+      [web, db, "Deny"],
+      [db, web],
+      [web, cart],
+      [web, cart],
+    ]),
   );
-  expect(boxes.map(({ namespace, workloads }) => [namespace, workloads])).toEqual([["pay", 1], ["shop", 2]]);
+  expect(boxes.map(({ namespace, workloads }) => [namespace, workloads])).toEqual([
+    ["pay", 1],
+    ["shop", 2],
+  ]);
   const shown = edges.map(({ a, b, forth, back, denied }) => [nodes[a]?.name, nodes[b]?.name, forth, back, denied]);
   expect(shown).toEqual([
     ["cart", "web", 0, 2, 0],
@@ -60,7 +75,12 @@ it("there is one line for a pair, whoever began, and denied ones come last", () 
 it("what stays is where it was when a namespace and a workload come", () => {
   const drawing = new MapDrawing();
   const before = drawing.draw(columnsOf([[web, db]]));
-  const after = drawing.draw(columnsOf([[web, db], [outside, web]]));
+  const after = drawing.draw(
+    columnsOf([
+      [web, db],
+      [outside, web],
+    ]),
+  );
   for (const { name, x, y } of before.nodes) {
     const same = after.nodes.find((node) => node.name === name);
     expect([name, same?.x, same?.y]).toEqual([name, x, y]);
