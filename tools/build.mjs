@@ -73,7 +73,8 @@ export async function bundle(entryPoints, options = {}) {
       banner: {
         js: 'import { createRequire as nodeRequire } from "node:module"; const require = nodeRequire(import.meta.url);',
       },
-      external: ["koffi"],
+      // Packages with files of their own: the last two only run in benches.
+      external: ["koffi", "esbuild", "playwright-core"],
       ...options,
       plugins: [bigJson, ...(options.plugins ?? [])],
     });

@@ -4,7 +4,7 @@ import { type MapPicture, NO_PICTURE } from "./map/map-picture.ts";
 import { openSession, type Session } from "./session/session.ts";
 import { isStep, readHash, type UrlState, writeHash } from "./url-state.ts";
 import type { ColumnSort } from "./worker/flow-columns.ts";
-import type { FlowsShown, PageMessage, WorkerMessage } from "./worker/messages.ts";
+import type { LiveTable, PageMessage, WorkerMessage } from "./worker/messages.ts";
 
 /** What the page shows, and the few actions that change it. What a link holds is in `url`, all else is forgotten with the page. */
 
@@ -23,11 +23,11 @@ export const picture = signal<MapPicture>(NO_PICTURE);
 /** Where the chosen flow is in the table, when it was reached by keys. */
 export const steppedTo = signal(-1);
 
-const NOTHING_SHOWN: FlowsShown = {
+const NOTHING_SHOWN: LiveTable = {
   ...{ phase: "listing", query: "", total: 0, waiting: 0, denials: 0, newestDenial: "" },
   ...{ isCut: false, from: 0, rows: [] },
 };
-export const shown = signal<FlowsShown>(NOTHING_SHOWN);
+export const shown = signal<LiveTable>(NOTHING_SHOWN);
 
 export const screen = computed(() => url.value.screen);
 export const query = computed(() => url.value.query);

@@ -25,7 +25,7 @@ export interface UrlState {
   theme: Theme;
 }
 
-export const FIRST_URL_STATE: UrlState = {
+const FIRST_URL_STATE: UrlState = {
   ...{ screen: "flows", query: "", namespace: "", sort: "when", isDescending: true },
   ...{ flow: "", isExplained: false, rules: "all", theme: "auto" },
 };

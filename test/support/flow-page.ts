@@ -1,11 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { request } from "node:https";
 import type { AddressInfo } from "node:net";
-import { basename, extname } from "node:path";
-import { pageFiles } from "../../tools/build.mjs";
+import { extname } from "node:path";
 
 /** As the server of the page has it: nothing but files of its own runs, and nothing else is asked. */
-export const PAGE_POLICY =
+const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self' data:; worker-src 'self'";
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -15,14 +14,16 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 export interface FlowPageOptions {
+  /** The built page, by name. */
+  files: ReadonlyMap<string, Uint8Array>;
   /** Of the Kubernetes API. */
   kubeconfig: string;
   /** What the page is answered on `/session`. */
   session: { signIn: boolean; namespace: string; wholeCluster: boolean };
   /** Whose requests they are, where the page does not sign in. */
   token: string;
-  /** In place of the API, for what it does not have. */
-  answers?: (path: string) => unknown;
+  /** In place of the API: whether it answers. */
+  answers?: (path: string, response: ServerResponse) => boolean;
 }
 
 export interface FlowPage {
@@ -32,12 +33,9 @@ export interface FlowPage {
 
 /** Serves the built page as its server does: files, a session, and the Kubernetes API as it is. */
 export async function serveFlowPage(options: FlowPageOptions): Promise<FlowPage> {
-  const files = new Map(
-    (await pageFiles()).map(({ path, contents }) => [`/${basename(path)}`, Buffer.from(contents)] as const),
-  );
   const server = createServer((incoming, response) => {
     const path = (incoming.url ?? "/").replace(/\?.*$/, "");
-    const file = files.get(path === "/" ? "/index.html" : path);
+    const file = options.files.get(path === "/" ? "index.html" : path.slice(1));
     if (file) {
       const type = TYPES[extname(path)] ?? (TYPES[".html"] as string);
       response.writeHead(200, { "content-type": type, "content-security-policy": PAGE_POLICY }).end(file);
@@ -68,8 +66,7 @@ function forward(
   incoming: IncomingMessage,
   response: ServerResponse,
 ) {
-  const own = answers?.(incoming.url ?? "");
-  if (own !== undefined) return answer(response, 200, own);
+  if (answers?.(incoming.url ?? "", response)) return undefined;
   const { cluster } = JSON.parse(kubeconfig).clusters[0];
   const authorization = session.signIn ? (incoming.headers.authorization ?? "") : `Bearer ${token}`;
   const forwarded = request(

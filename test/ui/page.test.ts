@@ -1,7 +1,7 @@
-import { mkdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
+import { mkdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { gzipSync } from "node:zlib";
+import axe from "axe-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { flowBatch, flowRow, outside, policyHit, workload } from "../../src/flows/flow.fixture.ts";
@@ -15,7 +15,6 @@ import { type FlowsApi, startFlowsApi } from "../support/flows-api.ts";
 /** A folder, for pictures of all screens. */
 const SHOTS = process.env["FLOW_UI_SHOTS"];
 const LARGEST = 120 * 1_024;
-const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 it("the whole page is smaller than 120 kB", async () => {
   const files = await pageFiles();
@@ -34,11 +33,13 @@ if (!program) it("the page in a browser", ({ skip }) => skip("needs chromium"));
 
 describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
   let flows: FlowsApi;
+  let files: ReadonlyMap<string, Uint8Array>;
   let browser: Browser;
   let interval = 0;
   const opened: { page: FlowPage; context: BrowserContext; problems: string[] }[] = [];
 
   beforeAll(async () => {
+    files = new Map((await pageFiles()).map(({ path, contents }) => [basename(path), contents]));
     flows = await startFlowsApi(["ana", "auditor"]);
     await flows.bind("ana", "view", "shop");
     await flows.bind("auditor", "view");
@@ -69,7 +70,7 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
   ): Promise<Page> {
     const { scheme = "light", ...some } = options;
     const served = await serveFlowPage({
-      ...{ kubeconfig: flows.kubeconfig(""), token: flows.tokenOf("auditor") },
+      ...{ files, kubeconfig: flows.kubeconfig(""), token: flows.tokenOf("auditor") },
       session: { signIn: false, namespace: "default", wholeCluster: true },
       ...some,
     });
@@ -99,10 +100,10 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
   }
 
   async function accessibilityProblems(page: Page): Promise<string[]> {
-    await page.evaluate(axeSource);
+    await page.evaluate(axe.source);
     return await page.evaluate(async () => {
-      const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: AxeViolation[] }> } };
-      const { violations } = await axe.run();
+      const { axe: tool } = globalThis as unknown as { axe: { run(): Promise<{ violations: AxeViolation[] }> } };
+      const { violations } = await tool.run();
       return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
     });
   }
@@ -246,9 +247,7 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     await page.keyboard.press("Enter");
     await rows(page).first().waitFor();
     expect(page.url()).not.toContain("token");
-    const stored = await page.evaluate(() =>
-      JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]),
-    );
+    const stored = await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])");
     expect(stored).not.toContain("token-of");
     await page.reload();
     await page.getByLabel(/A token of the cluster/).waitFor();

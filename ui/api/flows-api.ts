@@ -21,11 +21,12 @@ type Parameters = Record<string, string | number | boolean | undefined>;
 
 const BASE = "/apis/flows.vendor.io/v1";
 
-export function flowsPath(namespace: string, resource: string, parameters: Parameters = {}): string {
+function flowsPath(namespace: string, resource: string, parameters: Parameters): string {
   const within = namespace === "" ? "" : `/namespaces/${encodeURIComponent(namespace)}`;
-  const given = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== "");
-  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
-  return `${BASE}${within}/${resource}${search && `?${search}`}`;
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters))
+    if (value !== undefined && value !== "") search.set(name, String(value));
+  return `${BASE}${within}/${resource}${search.size > 0 ? `?${search}` : ""}`;
 }
 
 /** Resolves with an answer that is not read yet; rejects with an `ApiRefusal`. */
@@ -64,7 +65,7 @@ export async function openPath(url: string, token: string, signal: AbortSignal):
 }
 
 /** The sentence of a Kubernetes Status, or what there is in its place. */
-export function refusalOf(status: number, body: string): ApiRefusal {
+function refusalOf(status: number, body: string): ApiRefusal {
   const given = statusIn(body);
   return refusal(status, given?.reason ?? "", given?.message || `The API answered ${status}.`);
 }

@@ -18,7 +18,7 @@ export type FollowInput =
 export const FIRST_STATE: FollowState = { at: "listing", failures: 0 };
 
 /** A query with a time is listed again as often: a watch has no time. */
-export const RELIST_MS = 15_000;
+const RELIST_MS = 15_000;
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 30_000;
 const GONE = 410;

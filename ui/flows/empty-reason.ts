@@ -1,7 +1,7 @@
 import type { FlowList } from "../api/flow.ts";
 import { type ApiRefusal, askFlows, type FlowsApi } from "../api/flows-api.ts";
 import { termsOf } from "../query/query-text.ts";
-import type { FlowsShown } from "../worker/messages.ts";
+import type { LiveTable } from "../worker/messages.ts";
 import { countText } from "./flow-text.ts";
 
 /** Why a table has no rows, and what would help. */
@@ -36,7 +36,7 @@ export async function whatHelps(api: FlowsApi, query: string, signal: AbortSigna
 
 /** `helps` is undefined while it is not known. */
 export function emptyReason(
-  { phase, refusal, query }: Pick<FlowsShown, "phase" | "refusal" | "query">,
+  { phase, refusal, query }: Pick<LiveTable, "phase" | "refusal" | "query">,
   helps: readonly WithoutTerm[] | undefined,
   namespace: string,
 ): EmptyReason {

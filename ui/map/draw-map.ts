@@ -91,7 +91,7 @@ function drawCollapsed(
   }
 }
 
-export function boxTitle({ namespace }: Pick<MapBox, "namespace">): string {
+function boxTitle({ namespace }: Pick<MapBox, "namespace">): string {
   return namespace || "no namespace";
 }
 

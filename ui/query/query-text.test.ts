@@ -4,7 +4,7 @@ import { flowKey, outside, policyHit, workload } from "../../src/flows/flow.fixt
 import { compileQuery } from "../../src/flows/query/compile-query.ts";
 import { parseQuery } from "../../src/flows/query/parse-query.ts";
 import {
-  flowQuery,
+  keyQuery,
   pairQuery,
   problemIn,
   quoted,
@@ -31,14 +31,14 @@ it("a value is read as it stands, whatever it holds", () => {
 
 it("the query of a flow finds it, and not the same between others", () => {
   const key = flowKey({ from: outside });
-  expect(flowQuery(key)).toBe("from:/public to:pay/db port:5432 proto:tcp verdict:deny");
-  expect(finds(flowQuery(key), key)).toBe(true);
-  expect(finds(flowQuery(key), flowKey())).toBe(false);
+  expect(keyQuery(key)).toBe("from:/public to:pay/db port:5432 proto:tcp verdict:deny");
+  expect(finds(keyQuery(key), key)).toBe(true);
+  expect(finds(keyQuery(key), flowKey())).toBe(false);
 });
 
 it("what was merged is asked for by what is left of it", () => {
   const key = flowKey({ from: workload("shop", ""), port: 0 });
-  expect(flowQuery(key)).toBe("namespace:shop to:pay/db proto:tcp verdict:deny");
+  expect(keyQuery(key)).toBe("namespace:shop to:pay/db proto:tcp verdict:deny");
 });
 
 it.each([

@@ -22,7 +22,7 @@ export function pairQuery({ from, to }: Pick<FlowKey, "from" | "to">): string {
 }
 
 /** The flow, and what is like it. */
-export function flowQuery(flow: Pick<FlowKey, "from" | "to" | "port" | "protocol" | "verdict">): string {
+export function keyQuery(flow: Pick<FlowKey, "from" | "to" | "port" | "protocol" | "verdict">): string {
   const port = flow.port === 0 ? "" : `port:${flow.port}`;
   return joined([
     pairQuery(flow),

@@ -4,7 +4,7 @@ import type { Flow } from "../api/flow.ts";
 import { type ApiRefusal, askFlows, isRefusal } from "../api/flows-api.ts";
 import { bytesText, clockText, decidedBy, endText, planeText, portText } from "../flows/flow-text.ts";
 import { api, go, search, url } from "../page-state.ts";
-import { flowQuery, pairQuery } from "../query/query-text.ts";
+import { keyQuery, pairQuery } from "../query/query-text.ts";
 import { ExplainedTrace, Remedies } from "./explained-trace.tsx";
 import { RecordedTrace } from "./recorded-trace.tsx";
 
@@ -129,7 +129,7 @@ function Facts({ flow }: { flow: Flow }) {
 function Actions({ flow }: { flow: Flow }) {
   const [copied, setCopied] = useState("");
   const copy = async () => {
-    const text = flowQuery(flow);
+    const text = keyQuery(flow);
     const isCopied = await navigator.clipboard?.writeText(text).then(
       () => true,
       () => false,

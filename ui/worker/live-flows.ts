@@ -2,7 +2,7 @@ import type { Flow, FlowCoverage, FlowListMetadata } from "../api/flow.ts";
 import type { FollowedFlows } from "../api/follow-flows.ts";
 import type { FollowState } from "../api/follow-state.ts";
 import { type ColumnSort, FlowColumns } from "./flow-columns.ts";
-import type { FlowsShown, FollowPhase } from "./messages.ts";
+import type { LiveTable, FollowPhase } from "./messages.ts";
 
 /** What a browser keeps of the flows of a query. */
 export const MOST_FLOWS = 100_000;
@@ -26,7 +26,7 @@ export class LiveFlows {
   #denials = 0;
   #newestDenial = "";
   #phase: FollowPhase = "listing";
-  #refusal: FlowsShown["refusal"];
+  #refusal: LiveTable["refusal"];
   #coverage: FlowCoverage | undefined;
   #isCut = false;
   /** By the clock of the cluster, which the browser's need not agree with. */
@@ -65,7 +65,7 @@ export class LiveFlows {
     [this.#denials, this.#newestDenial] = [0, ""];
   }
 
-  shown(from: number, to: number): FlowsShown {
+  shown(from: number, to: number): LiveTable {
     const order = this.#ordered();
     const first = Math.max(0, Math.min(from, order.length));
     return {

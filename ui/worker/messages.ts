@@ -17,7 +17,7 @@ export type PageMessage =
 
 export type FollowPhase = "listing" | "live" | "relisting" | "retrying" | "refused";
 
-export interface FlowsShown {
+export interface LiveTable {
   phase: FollowPhase;
   /** The query that they are of. */
   query: string;
@@ -37,6 +37,6 @@ export interface FlowsShown {
 
 /** What the worker answers. */
 export type WorkerMessage =
-  | { answer: "flows"; flows: FlowsShown }
+  | { answer: "flows"; flows: LiveTable }
   | { answer: "stepped"; id: string; position: number }
   | { answer: "map"; picture: MapPicture };
