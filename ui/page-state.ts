@@ -95,13 +95,18 @@ export async function signIn(given: string): Promise<void> {
   refusal.value = undefined;
   try {
     const opened = await openSession(given);
-    if (opened.signIn && given === "") throw { status: 401, reason: "Unauthorized", message: "" };
+    if (opened.signIn && given === "") {
+      refusal.value = { status: 401, reason: "Unauthorized", message: "" };
+      return;
+    }
     batch(() => {
       token.value = given;
       session.value = opened;
     });
   } catch (error) {
-    refusal.value = isRefusal(error) ? error : { status: 0, reason: "Unreadable", message: String(error) };
+    const found = isRefusal(error) ? error : { status: 0, reason: "Unreadable", message: String(error) };
+    // Before a token was given nothing is wrong.
+    refusal.value = found.status === 401 && given === "" ? { ...found, message: "" } : found;
   }
 }
 

@@ -4,6 +4,7 @@ import { gzipSync } from "node:zlib";
 import axe from "axe-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { FlowExplanation, RuleReference } from "../../src/api/protocol/flow-explanation.ts";
 import { flowBatch, flowRow, outside, policyHit, workload } from "../../src/flows/flow.fixture.ts";
 import { pageFiles } from "../../tools/build.mjs";
 import { findChromium, openBrowser } from "../support/browser.ts";
@@ -138,6 +139,28 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     expect(await alarm.count()).toBe(0);
   });
 
+  it("shows an explanation: tiers, a rule that nearly matched with its line, and what would allow it", async () => {
+    const page = await open("#query=verdict:deny", {
+      answers: (path, response) => {
+        if (!path.endsWith("/explain")) return false;
+        response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(EXPLANATION));
+        return true;
+      },
+    });
+    await rows(page).first().waitFor();
+    await page.keyboard.press("j");
+    await chosen(page).waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByText(EXPLANATION.sentence).waitFor();
+    await page.getByText("pay/lock#ingress[0] allows TCP port 8080; this is 5432").waitFor();
+    expect(await page.locator("mark.bad").textContent()).toBe("17  - action: Allow\n");
+    await page.getByText("Add port 5432 to rule 0 of pay/lock.").waitFor();
+    await page.getByText("policies that you may not read").waitFor();
+    await page.getByText("Policy has changed since: now it is allowed.").waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await shoot(page, "explanation");
+  });
+
   it("is used by keys alone: choose a flow, ask why, go on with the pair, close", async () => {
     const page = await open();
     await rows(page).first().waitFor();
@@ -239,6 +262,8 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
   it("asks for a token where the server does not know the user, and keeps it out of the URL and of storage", async () => {
     const session = { signIn: true, namespace: "default", wholeCluster: true };
     const page = await open("", { session });
+    await page.getByLabel(/A token of the cluster/).waitFor();
+    expect(await page.getByRole("alert").textContent()).toBe("");
     await page.getByLabel(/A token of the cluster/).fill("guess");
     await page.keyboard.press("Enter");
     await page.getByText("Unauthorized").waitFor();
@@ -346,6 +371,37 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     expect(await page.getByRole("navigation").isVisible()).toBe(false);
   });
 });
+
+const LOCK: RuleReference = {
+  ...{ kind: "NetworkPolicy", tier: "default", namespace: "pay", name: "lock", direction: "Ingress", action: "Allow" },
+  ...{ rule: 0, path: "spec.ingress[0]", line: 17, yaml: "- action: Allow\n  destination:\n    ports: [8080]\n" },
+};
+
+const EXPLANATION: FlowExplanation = {
+  ...{ apiVersion: "flows.vendor.io/v1", kind: "FlowExplanation", metadata: { name: "a", namespace: "pay" } },
+  sentence: "Denied: no policy in tier default allows shop/web to pay/db on TCP port 5432.",
+  ...{ recorded: { verdict: "Deny" }, now: { verdict: "Allow", policies: [] }, changed: true },
+  ends: [
+    {
+      ...{ direction: "Ingress", pod: "pay/db-0", node: "node-1", verdict: "Deny" },
+      steps: [
+        {
+          ...{ of: "Workload", tier: "default", policies: [LOCK], hidden: true, result: "Deny", by: "EndOfTier" },
+          text: "end of tier: deny",
+        },
+      ],
+    },
+  ],
+  nearMisses: [
+    {
+      rule: LOCK,
+      criteria: [{ name: "dstPorts", wanted: "8080", found: "5432" }],
+      text: "pay/lock#ingress[0] allows TCP port 8080; this is 5432",
+    },
+  ],
+  remedies: [{ kind: "ChangeRule", direction: "Ingress", text: "Add port 5432 to rule 0 of pay/lock.", rule: LOCK }],
+  notes: ["addresses of the other end are left out"],
+};
 
 interface AxeViolation {
   id: string;

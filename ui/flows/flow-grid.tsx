@@ -6,8 +6,9 @@ import { bytesText, clockText } from "./flow-text.ts";
 
 /** As in the style sheet. */
 const ROW_PX = 28;
+const NUMBERS = new Intl.NumberFormat("en");
 /** Rows above and below those that are seen, so that scrolling shows no gaps. */
-const SPARE = 6;
+const SPARE = 4;
 
 const COLUMNS: readonly { sort: ColumnSort; title: string; isNumber?: boolean }[] = [
   { sort: "when", title: "when" },
@@ -61,9 +62,7 @@ export function FlowGrid() {
         </div>
       </div>
       <div class="rows" role="rowgroup" style={{ height: `${total.value * ROW_PX}px` }}>
-        {rows.map((row, at) => (
-          <Row key={row.id} row={row} position={from + at} isChosen={row.id === chosen} />
-        ))}
+        {rows.map((row, at) => rowElement(row, at, from + at, row.id === chosen))}
       </div>
     </div>
   );
@@ -82,9 +81,11 @@ function Header({ sort, title, isNumber }: (typeof COLUMNS)[number]) {
   );
 }
 
-function Row({ row, position, isChosen }: { row: FlowRow; position: number; isChosen: boolean }) {
+/** Plain functions, and elements that are used again: a jump changes texts and builds nothing. */
+function rowElement(row: FlowRow, place: number, position: number, isChosen: boolean) {
   return (
     <div
+      key={place}
       id={`flow-${row.id}`}
       class={row.isDenied ? "row denied" : "row"}
       role="row"
@@ -95,22 +96,22 @@ function Row({ row, position, isChosen }: { row: FlowRow; position: number; isCh
       onClick={() => choose(row.id)}
       onDblClick={() => explain(row.id)}
     >
-      <Cell text={clockText(row.lastSeen)} as="mono" />
-      <Cell text={row.isDenied ? "⊘ deny" : "→ allow"} as="verdict" />
-      <Cell text={row.from} />
-      <Cell text={row.to} />
-      <Cell text={row.port} as="mono" />
-      <Cell text={row.decidedBy || "–"} as="dim" />
-      <Cell text={bytesText(row.bytes)} as="number" />
-      <Cell text={row.connections.toLocaleString("en")} as="number" />
-      <Cell text={row.plane} as="dim" />
+      {cell("mono", clockText(row.lastSeen))}
+      {cell("verdict", row.isDenied ? "⊘ deny" : "→ allow")}
+      {cell("", row.from)}
+      {cell("", row.to)}
+      {cell("mono", row.port)}
+      {cell("dim", row.decidedBy || "–")}
+      {cell("number", bytesText(row.bytes))}
+      {cell("number", NUMBERS.format(row.connections))}
+      {cell("dim", row.plane)}
     </div>
   );
 }
 
-function Cell({ text, as }: { text: string; as?: string }) {
+function cell(className: string, text: string) {
   return (
-    <span role="gridcell" class={as} title={text.length > 16 ? text : undefined}>
+    <span role="gridcell" class={className} title={text.length > 16 ? text : undefined}>
       {text}
     </span>
   );

@@ -67,3 +67,22 @@ export function isSeen(box: MapBox, camera: Camera, { width, height }: Size): bo
   const { x, y } = inWindow(camera, box);
   return x < width && y < height && x + box.width * camera.scale > 0 && y + box.height * camera.scale > 0;
 }
+
+/** What of a line is in the window: dashes of what is outside cost as much as those that are seen. */
+export function clipped(from: Point, to: Point, { width, height }: Size): readonly [Point, Point] | undefined {
+  const [dx, dy] = [to.x - from.x, to.y - from.y];
+  let [first, last] = [0, 1];
+  for (const [step, room] of [
+    [-dx, from.x],
+    [dx, width - from.x],
+    [-dy, from.y],
+    [dy, height - from.y],
+  ] as const) {
+    if (step === 0 && room < 0) return undefined;
+    if (step < 0) first = Math.max(first, room / step);
+    if (step > 0) last = Math.min(last, room / step);
+  }
+  if (first > last) return undefined;
+  const at = (part: number) => ({ x: from.x + part * dx, y: from.y + part * dy });
+  return [at(first), at(last)];
+}

@@ -1,5 +1,5 @@
 import type { Palette } from "../palette.ts";
-import { type Camera, inWindow, isCollapsed, isSeen, type Point, type Size } from "./camera.ts";
+import { type Camera, clipped, inWindow, isCollapsed, isSeen, type Point, type Size } from "./camera.ts";
 import type { MapBox, MapEdge, MapNode, MapPicture } from "./map-picture.ts";
 import { drawnLines, middleOf } from "./picked.ts";
 
@@ -38,7 +38,7 @@ function drawWhole(
   });
   const isNear = ({ a, b }: MapEdge) => seen[(nodes[a] as MapNode).box] || seen[(nodes[b] as MapNode).box];
   const shown = edges.filter((edge) => edge.a !== edge.b && isNear(edge));
-  drawEdges(context, shown, (index) => inWindow(camera, nodes[index] as MapNode), palette);
+  drawEdges(context, shown, (index) => inWindow(camera, nodes[index] as MapNode), size, palette);
   context.fillStyle = palette.node;
   context.beginPath();
   for (const node of nodes) {
@@ -67,7 +67,7 @@ function drawCollapsed(
   palette: Palette,
 ): void {
   const { boxes } = picture;
-  drawEdges(context, drawnLines(picture), (index) => inWindow(camera, middleOf(boxes[index] as MapBox)), palette);
+  drawEdges(context, drawnLines(picture), (index) => inWindow(camera, middleOf(boxes[index] as MapBox)), size, palette);
   context.textAlign = "center";
   for (const box of boxes) {
     if (!isSeen(box, camera, size)) continue;
@@ -113,6 +113,7 @@ function drawEdges(
   context: CanvasRenderingContext2D,
   edges: readonly MapEdge[],
   place: (index: number) => Point,
+  size: Size,
   palette: Palette,
 ): void {
   const allowed = edges.filter(({ denied }) => denied === 0);
@@ -124,6 +125,7 @@ function drawEdges(
       allowed.filter((edge) => widthOf(edge) === width),
       place,
       width,
+      size,
     );
   context.globalAlpha = 1;
   context.strokeStyle = palette.denied;
@@ -133,6 +135,7 @@ function drawEdges(
     edges.filter(({ denied }) => denied > 0),
     place,
     1.6,
+    size,
   );
   context.setLineDash([]);
 }
@@ -142,14 +145,16 @@ function stroke(
   edges: readonly MapEdge[],
   place: (index: number) => Point,
   width: number,
+  size: Size,
 ): void {
   if (edges.length === 0) return;
   context.lineWidth = width;
   context.beginPath();
   for (const { a, b } of edges) {
-    const [from, to] = [place(a), place(b)];
-    context.moveTo(from.x, from.y);
-    context.lineTo(to.x, to.y);
+    const line = clipped(place(a), place(b), size);
+    if (!line) continue;
+    context.moveTo(line[0].x, line[0].y);
+    context.lineTo(line[1].x, line[1].y);
   }
   context.stroke();
 }

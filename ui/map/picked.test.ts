@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { parseQuery } from "../../src/flows/query/parse-query.ts";
-import { fitted, inWindow, isCollapsed, onMap, zoomed } from "./camera.ts";
+import { clipped, fitted, inWindow, isCollapsed, onMap, zoomed } from "./camera.ts";
 import type { MapPicture } from "./map-picture.ts";
 import { pickedAt, pickedQuery } from "./picked.ts";
 
@@ -53,4 +53,18 @@ it("namespaces take the place of workloads when the map is far, or has too many 
   expect(queryAt(300, 100, far)).toBe("namespace:shop namespace:pay");
   const full = { boxes: picture.boxes.map((box) => ({ ...box, workloads: 300 })) };
   expect([isCollapsed(full, camera, SIZE), isCollapsed(picture, camera, SIZE)]).toEqual([true, false]);
+});
+
+it("a line is cut at the edges of the window, and one outside is not drawn", () => {
+  const window = { width: 100, height: 100 };
+  expect(clipped({ x: -50, y: 50 }, { x: 150, y: 50 }, window)).toEqual([
+    { x: 0, y: 50 },
+    { x: 100, y: 50 },
+  ]);
+  expect(clipped({ x: 10, y: 10 }, { x: 10, y: 90 }, window)).toEqual([
+    { x: 10, y: 10 },
+    { x: 10, y: 90 },
+  ]);
+  expect(clipped({ x: -10, y: 0 }, { x: -10, y: 90 }, window)).toBeUndefined();
+  expect(clipped({ x: -50, y: 20 }, { x: 20, y: -50 }, window)).toBeUndefined();
 });
