@@ -52,7 +52,7 @@ function TopLine({ session }: { session: Session | undefined }) {
       </span>
       <h1>Flows</h1>
       {session && (
-        <span class="dim">
+        <span class="dim" title={session.release}>
           cluster {session.cluster} · {session.user}
         </span>
       )}

@@ -102,6 +102,7 @@ export async function signIn(given: string): Promise<void> {
     batch(() => {
       token.value = given;
       session.value = opened;
+      document.title = `Flows · ${opened.cluster}`;
     });
   } catch (error) {
     const found = isRefusal(error) ? error : { status: 0, reason: "Unreadable", message: String(error) };

@@ -11,6 +11,7 @@ import { clockText, countText } from "./flow-text.ts";
 const POINTS = 120;
 const ASKED_EVERY_MS = 15_000;
 const HEIGHT_PX = 74;
+const HOUR_S = 3_600;
 /** Between marks of the axis, in seconds. */
 const MINUTES = [60, 120, 300, 600, 900];
 const PRESETS = ["5m", "15m", "1h"];
@@ -77,10 +78,14 @@ export function Strip() {
 function optionsOf(element: HTMLElement, { dim, allowed, allowedFill, denied, deniedFill }: Palette): UPlot.Options {
   const line = { points: { show: false }, width: 1 };
   return {
-    ...{ width: element.clientWidth, height: HEIGHT_PX, padding: [6, 0, 0, 0] as UPlot.Padding },
+    ...{ width: element.clientWidth, height: HEIGHT_PX, padding: [6, 18, 0, 18] as UPlot.Padding },
     legend: { show: false },
     cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false } },
-    scales: { y: { range: (_plot, _least, most) => [0, (most || 1) * 1.15] } },
+    scales: {
+      // An hour, also while less of it is known.
+      x: { range: (_plot, _first, last) => hourUntil(last ?? Date.now() / 1_000) },
+      y: { range: (_plot, _least, most) => [0, (most || 1) * 1.15] },
+    },
     axes: [
       {
         stroke: dim,
@@ -142,6 +147,10 @@ function summaryOf(timeline: FlowTimeline | undefined): string {
   );
   const when = worst ? `, most at ${clockText(worst.since)}` : "";
   return `Connections over the last hour: ${sum("allowed").toLocaleString("en")} allowed, ${countText(sum("denied"), "denied", "denied")}${when}`;
+}
+
+function hourUntil(last: number): [number, number] {
+  return [last - HOUR_S, last];
 }
 
 function minuteText(seconds: number): string {

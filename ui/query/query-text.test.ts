@@ -72,6 +72,9 @@ it("a time is written in place of the one before, for all of the query", () => {
 });
 
 it("a problem says where it is", () => {
-  expect(problemIn("web prot:tcp")).toMatchObject({ problem: { position: 4, length: 4, nearest: "port" } });
+  expect(problemIn("web prot:tcp")).toMatchObject({
+    message: 'found "prot", expected a field; did you mean "port"?',
+    problem: { position: 4, length: 4 },
+  });
   expect(problemIn("web")).toBeUndefined();
 });

@@ -79,8 +79,11 @@ export function problemIn(query: string): UnreadableQuery | undefined {
     parseQuery(query);
     return undefined;
   } catch (error) {
-    const { message, problem } = error as FlowQueryError;
-    return { message, problem };
+    const { problem } = error as FlowQueryError;
+    // One line: the names of all fields are what the field completes.
+    const expected = problem.expected.replace(/^a field \(.*\)$/, "a field");
+    const nearest = problem.nearest ? `; did you mean "${problem.nearest}"?` : "";
+    return { message: `found ${problem.found}, expected ${expected}${nearest}`, problem };
   }
 }
 

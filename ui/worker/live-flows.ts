@@ -2,7 +2,7 @@ import type { Flow, FlowCoverage, FlowListMetadata } from "../api/flow.ts";
 import type { FollowedFlows } from "../api/follow-flows.ts";
 import type { FollowState } from "../api/follow-state.ts";
 import { type ColumnSort, FlowColumns } from "./flow-columns.ts";
-import type { LiveTable, FollowPhase } from "./messages.ts";
+import type { FollowPhase, LiveTable } from "./messages.ts";
 
 /** What a browser keeps of the flows of a query. */
 export const MOST_FLOWS = 100_000;
