@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
-import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Page } from "playwright-core";
+import type { Incoming, Reply } from "../src/apiserver/call.ts";
 import { flowKey, NOTHING, policyHit, randomFrom, workload } from "../src/flows/flow.fixture.ts";
 import { findChromium, openBrowser } from "../test/support/browser.ts";
 import { serveFlowPage } from "../test/support/flow-page.ts";
@@ -14,16 +14,15 @@ const APPS = ["web", "api", "cart", "checkout", "search", "auth", "mail", "order
 /** The page in Debian's Chromium: what its thread takes for a frame, when the first rows are there, and how large it is. */
 export async function run(): Promise<Row[]> {
   const quick = process.argv.includes("--quick");
-  const files = new Map(readdirSync("dist/page").map((name) => [name, readFileSync(join("dist/page", name))]));
-  const sizes = [...files.values()].map((contents) => gzipSync(contents, { level: 9 }).length);
+  const contents = readdirSync("dist/page").map((name) => readFileSync(join("dist/page", name)));
+  const sizes = contents.map((content) => gzipSync(content, { level: 9 }).length);
   const size: Row = { name: "page and worker, compressed", value: sizes.reduce((a, b) => a + b) / 1_000, unit: "kB" };
   const program = findChromium();
   if (!program) return [size];
   const browser = await openBrowser(program);
   const flows = pagesOf(quick ? 10_000 : 100_000);
   const served = await serveFlowPage({
-    ...{ files, kubeconfig: "", token: "", answers: (path, response) => answer(flows, path, response) },
-    session: { signIn: false, namespace: "default", wholeCluster: true },
+    ...{ folder: "dist/page", kubeconfig: NO_CLUSTER, answers: (incoming) => answer(flows, incoming) },
   });
   const open = async (hash: string) => {
     const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
@@ -150,12 +149,22 @@ const COVERAGE = {
   nodes: { silent: [], late: [], skewed: [] },
 };
 
-function answer(pages: readonly string[], path: string, response: ServerResponse): boolean {
-  const { pathname, searchParams } = new URL(path, "http://page");
-  response.writeHead(200, { "content-type": "application/json" });
+/** All that is asked of it is answered here. */
+const NO_CLUSTER = JSON.stringify({
+  ...{ apiVersion: "v1", kind: "Config", "current-context": "c" },
+  ...{ clusters: [{ name: "c", cluster: { server: "https://127.0.0.1:1" } }], users: [{ name: "u", user: {} }] },
+  contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
+});
+
+const SESSION = { cluster: "demo", release: "v3.31.3", signIn: false, namespace: "default", wholeCluster: true };
+
+function answer(pages: readonly string[], { path, search }: Incoming): Reply | undefined {
+  const headers = { "content-type": "application/json" };
+  const params = new URLSearchParams(search);
+  if (path === "/session") return { status: 200, headers, body: JSON.stringify(SESSION) };
+  if (!path.startsWith("/apis/")) return undefined;
   // A watch in which nothing happens.
-  if (searchParams.has("watch")) response.flushHeaders();
-  else if (pathname.endsWith("/flows")) response.end(pages[Number(searchParams.get("continue") ?? 0)]);
-  else response.end(JSON.stringify({ points: [], hints: [], rules: [] }));
-  return true;
+  if (params.has("watch")) return { status: 200, headers, stream: () => {} };
+  const list = path.endsWith("/flows") ? pages[Number(params.get("continue") ?? 0)] : undefined;
+  return { status: 200, headers, body: list ?? JSON.stringify({ points: [], hints: [], rules: [] }) };
 }

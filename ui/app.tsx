@@ -53,7 +53,8 @@ function TopLine({ session }: { session: Session | undefined }) {
       <h1>Flows</h1>
       {session && (
         <span class="dim" title={session.release}>
-          cluster {session.cluster} · {session.user}
+          cluster {session.cluster}
+          {session.user && ` · ${session.user}`}
         </span>
       )}
       {session && (

@@ -1,4 +1,5 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import axe from "axe-core";
@@ -34,13 +35,14 @@ if (!program) it("the page in a browser", ({ skip }) => skip("needs chromium"));
 
 describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
   let flows: FlowsApi;
-  let files: ReadonlyMap<string, Uint8Array>;
+  let folder = "";
   let browser: Browser;
   let interval = 0;
   const opened: { page: FlowPage; context: BrowserContext; problems: string[] }[] = [];
 
   beforeAll(async () => {
-    files = new Map((await pageFiles()).map(({ path, contents }) => [basename(path), contents]));
+    folder = mkdtempSync(join(tmpdir(), "flow-ui-"));
+    for (const { path, contents } of await pageFiles()) writeFileSync(join(folder, basename(path)), contents);
     flows = await startFlowsApi(["ana", "auditor"]);
     await flows.bind("ana", "view", "shop");
     await flows.bind("auditor", "view");
@@ -60,6 +62,7 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
   afterAll(async () => {
     await browser?.close();
     await flows?.close();
+    rmSync(folder, { recursive: true, force: true });
   });
 
   const send = (rows: ReturnType<typeof flowRow>[]) =>
@@ -71,8 +74,7 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
   ): Promise<Page> {
     const { scheme = "light", ...some } = options;
     const served = await serveFlowPage({
-      ...{ files, kubeconfig: flows.kubeconfig(""), token: flows.tokenOf("auditor") },
-      session: { signIn: false, namespace: "default", wholeCluster: true },
+      ...{ folder, kubeconfig: flows.kubeconfig(flows.tokenOf("auditor")) },
       ...some,
     });
     const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: scheme });
@@ -139,13 +141,18 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     expect(await alarm.count()).toBe(0);
   });
 
+  it("announces nothing where notifications are disabled", async () => {
+    const page = await open("#query=quiet", { notifications: false });
+    await page.getByText("No flow matches the query").waitFor();
+    await send([flowRow({ from: workload("shop", "quiet"), to: workload("pay", "db"), port: 5_432 })]);
+    await rows(page).first().waitFor();
+    expect(await page.getByRole("button", { name: /why\?/ }).count()).toBe(0);
+  });
+
   it("shows an explanation: tiers, a rule that nearly matched with its line, and what would allow it", async () => {
     const page = await open("#query=verdict:deny", {
-      answers: (path, response) => {
-        if (!path.endsWith("/explain")) return false;
-        response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(EXPLANATION));
-        return true;
-      },
+      answers: ({ path }) =>
+        path.endsWith("/explain") ? { status: 200, body: JSON.stringify(EXPLANATION) } : undefined,
     });
     await rows(page).first().waitFor();
     await page.keyboard.press("j");
@@ -246,8 +253,7 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
   });
 
   it("shows a reader of one namespace that namespace, and names the right that another one needs", async () => {
-    const session = { signIn: false, namespace: "shop", wholeCluster: false };
-    const page = await open("", { session, token: flows.tokenOf("ana") });
+    const page = await open("", { kubeconfig: flows.kubeconfig(flows.tokenOf("ana")), namespace: "shop" });
     await rows(page).first().waitFor();
     const field = page.getByLabel("namespace", { exact: true });
     expect(await field.inputValue()).toBe("shop");
@@ -260,8 +266,7 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
   });
 
   it("asks for a token where the server does not know the user, and keeps it out of the URL and of storage", async () => {
-    const session = { signIn: true, namespace: "default", wholeCluster: true };
-    const page = await open("", { session });
+    const page = await open("", { kubeconfig: flows.kubeconfig(""), signIn: true });
     await page.getByLabel(/A token of the cluster/).waitFor();
     expect(await page.getByRole("alert").textContent()).toBe("");
     await page.getByLabel(/A token of the cluster/).fill("guess");

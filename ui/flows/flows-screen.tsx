@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { api, explainDenial, isPaused, pause, search, shown } from "../page-state.ts";
+import { api, explainDenial, isPaused, pause, search, session, shown } from "../page-state.ts";
 import { emptyReason, type WithoutTerm, whatHelps } from "./empty-reason.ts";
 import { FlowGrid } from "./flow-grid.tsx";
 import { countText } from "./flow-text.ts";
@@ -29,7 +29,7 @@ export function StatusLine() {
         {isPaused.value ? `Go on${waiting > 0 ? `: ${waiting.toLocaleString("en")} waiting` : ""}` : "Pause"}
       </button>
       <span class="chips" aria-live="polite">
-        {denials > 0 && (
+        {denials > 0 && session.value?.notifications !== false && (
           <button type="button" class="alarm" onClick={explainDenial}>
             {countText(denials, "new denial")}: why?
           </button>

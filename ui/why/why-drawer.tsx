@@ -84,12 +84,23 @@ function Explained({ flow, explanation }: { flow: Flow; explanation: FlowExplana
             : "what it does now is not known."}
         </p>
       )}
-      {explanation ? <ExplainedTrace explanation={explanation} /> : <RecordedTrace policies={flow.policies} />}
+      {explanation && <ExplainedTrace explanation={explanation} />}
+      {isRecordShown(explanation) && (
+        <section>
+          {explanation && <h3>As it was counted</h3>}
+          <RecordedTrace policies={flow.policies} />
+        </section>
+      )}
       {explanation && <Remedies explanation={explanation} />}
       <Facts flow={flow} />
       <Actions flow={flow} />
     </>
   );
+}
+
+/** Where what policy does now is not known, or is not what it did. */
+function isRecordShown(explanation: FlowExplanation | undefined): boolean {
+  return !explanation || explanation.changed || !explanation.ends.some(({ steps }) => steps.length > 0);
 }
 
 function recordedSentence(flow: Flow): string {
