@@ -13,7 +13,7 @@ it("the page reads flows as vendor-flow-logs writes them", () => {
   expectTypeOf<FlowObject>().toExtend<Omit<Flow, "metadata">>();
   expectTypeOf<FlowObject["metadata"]>().toExtend<Flow["metadata"]>();
   expectTypeOf<FlowCoverage>().toExtend<ShownCoverage>();
-  expectTypeOf<ReturnType<FlowStore["timeline"]>>().toExtend<FlowTimeline>();
+  expectTypeOf<Awaited<ReturnType<FlowStore["timeline"]>>>().toExtend<FlowTimeline>();
   expectTypeOf<ReturnType<FlowStore["hints"]>>().toExtend<FlowHints["hints"]>();
   expectTypeOf<ReturnType<FlowStore["statistics"]>["rules"]>().toExtend<RuleStatistics[]>();
 });
