@@ -55,7 +55,7 @@ export async function hourRows({
       await turn();
       const query = QUERIES[(round + index) % QUERIES.length]!;
       const began = performance.now();
-      ask(store, query, round % 3);
+      await ask(store, query, round % 3);
       asked.push(performance.now() - began);
       await turn();
     }
@@ -82,10 +82,10 @@ export async function hourRows({
   ];
 }
 
-function ask(store: FlowStore, text: string, kind: number): void {
+async function ask(store: FlowStore, text: string, kind: number): Promise<void> {
   const query = parseQuery(text);
   if (kind === 0) store.list({ query, limit: 500, sort: "bytes" });
-  else if (kind === 1) store.timeline({ query, points: 60 });
+  else if (kind === 1) await store.timeline({ query, points: 60 });
   else store.top({ query, by: "from" });
 }
 

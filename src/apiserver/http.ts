@@ -82,9 +82,7 @@ const BODY_LIMIT = 3 * 1024 * 1024;
 
 export async function listen(handler: Handler, authenticate: Authenticate, options: ListenOptions): Promise<Listening> {
   const { tls, limits, accepts } = options;
-  const server = tls
-    ? secureListener(handler, authenticate, () => tls)
-    : plainListener(handler, authenticate, limits);
+  const server = tls ? secureListener(handler, authenticate, () => tls) : plainListener(handler, authenticate, limits);
   if (accepts) {
     server.on("connection", (peer: Socket) => {
       if (!accepts(peer)) peer.destroy();

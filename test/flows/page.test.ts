@@ -14,7 +14,7 @@ import { loadConnection } from "../../src/cluster/kubeconfig.ts";
 import { listenOn } from "../../src/cluster/program.ts";
 import { flowBatch, flowRow, workload } from "../../src/flows/flow.fixture.ts";
 import { readPageFiles } from "../../src/flows/page/page-files.ts";
-import { NOBODY, PageFront } from "../../src/flows/page/page-front.ts";
+import { NO_USER, PageFront } from "../../src/flows/page/page-front.ts";
 import { readersRights } from "../../src/flows/page/page-rights.ts";
 import { serveOwnPage } from "../../src/flows/page/serve-own-page.ts";
 import { silentLog } from "../../src/kit/log.ts";
@@ -232,7 +232,7 @@ describe("the page in a cluster", () => {
     const front = new PageFront({
       ...{ files: readPageFiles(folder), rights: readersRights(), transport, about, log: silentLog },
     });
-    const server = plainListener(front, () => NOBODY);
+    const server = plainListener(front, () => NO_USER);
     const { host, port } = await listenOn(server, { host: "127.0.0.1", port: 0 });
     closing.push(
       () => transport.close(),

@@ -6,7 +6,7 @@ import { listen } from "../../src/apiserver/http.ts";
 import { httpsTransport } from "../../src/cluster/https-transport.ts";
 import { loadConnection } from "../../src/cluster/kubeconfig.ts";
 import { readPageFiles } from "../../src/flows/page/page-files.ts";
-import { NOBODY, PageFront } from "../../src/flows/page/page-front.ts";
+import { NO_USER, PageFront } from "../../src/flows/page/page-front.ts";
 import { ownRights, readersRights } from "../../src/flows/page/page-rights.ts";
 import { silentLog } from "../../src/kit/log.ts";
 
@@ -39,7 +39,7 @@ export async function serveFlowPage(options: FlowPageOptions): Promise<FlowPage>
     ...{ about: { cluster: "demo", release: "v3.31.3", namespace, notifications }, log: silentLog },
   });
   const handle = async (incoming: Incoming) => answers?.(incoming) ?? (await front.handle(incoming));
-  const { url, close } = await listen({ handle }, () => NOBODY, { host: "127.0.0.1", port: 0 });
+  const { url, close } = await listen({ handle }, () => NO_USER, { host: "127.0.0.1", port: 0 });
   return {
     url: `${url}/`,
     async close() {

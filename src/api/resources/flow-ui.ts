@@ -10,7 +10,10 @@ export const flowUI = defineResource({
   namespaced: false,
   description: "Asks for the web page that shows flows, from v3.30 on; there is one, named default. It needs FlowLogs.",
   spec: object("How the page behaves.", {
-    notifications: choice("Whether the page announces new denials while it is open. It never asks anything outside of the cluster.", ["Enabled", "Disabled"]),
+    notifications: choice(
+      "Whether the page announces new denials while it is open. It never asks anything outside of the cluster.",
+      ["Enabled", "Disabled"],
+    ),
     flowUIDeployment: oneCopyOverrides(vendorNames.workloads.flowUI),
   }),
   status: object("How the page is doing.", { conditions }),

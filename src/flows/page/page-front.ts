@@ -12,7 +12,7 @@ import type { PageRights } from "./page-rights.ts";
 import { type PageSession, readerOf } from "./page-session.ts";
 
 /** Who asks is not told here: the API server finds out by what is passed on. */
-export const NOBODY: UserInfo = { name: "", groups: [] };
+export const NO_USER: UserInfo = { name: "", groups: [] };
 
 /** Nothing of elsewhere is loaded or asked, no script or style stands in the markup, and no page of others holds this one. */
 const SECURITY_HEADERS = {

@@ -3,7 +3,7 @@ import type { Program } from "../../cluster/program.ts";
 import { healthServer } from "../../kit/health-server.ts";
 import { readFlowUIConfig } from "../config.ts";
 import { readPageFiles } from "./page-files.ts";
-import { NOBODY, PageFront } from "./page-front.ts";
+import { NO_USER, PageFront } from "./page-front.ts";
 import { readersRights } from "./page-rights.ts";
 
 /** `vendor flow-ui`: the page, and the way from it to the API server with the reader's own token. */
@@ -16,7 +16,7 @@ export const flowUIProgram: Program = async (world) => {
     const about = { cluster: "", release: version, namespace: "default", notifications };
     const front = new PageFront({ files, rights: readersRights(), transport, about, log });
     await world.listen(
-      plainListener(front, () => NOBODY),
+      plainListener(front, () => NO_USER),
       port,
     );
     await world.listen(healthServer({ log }), healthPort, healthHost);

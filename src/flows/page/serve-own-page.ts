@@ -5,7 +5,7 @@ import type { Log } from "../../kit/log.ts";
 import { readPageUsers } from "../config.ts";
 import { isPeerOf } from "./loopback-peer.ts";
 import type { PageFiles } from "./page-files.ts";
-import { NOBODY, PageFront, type PageFrontParts } from "./page-front.ts";
+import { NO_USER, PageFront, type PageFrontParts } from "./page-front.ts";
 import { ownRights } from "./page-rights.ts";
 
 export interface OwnPage {
@@ -21,5 +21,5 @@ export interface OwnPage {
 export async function serveOwnPage({ port, ...parts }: OwnPage): Promise<Listening> {
   const front = new PageFront({ ...parts, rights: ownRights() });
   const users = readPageUsers();
-  return await listen(front, () => NOBODY, { host: LOOPBACK, port, accepts: (peer) => isPeerOf(users, peer) });
+  return await listen(front, () => NO_USER, { host: LOOPBACK, port, accepts: (peer) => isPeerOf(users, peer) });
 }

@@ -1,4 +1,4 @@
-import { FLOW_LOGS_API, type Names } from "../../api/names.ts";
+import { FLOW_LOGS_API } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { FLOW_LOGS_PORT } from "../../api/protocol/flow-wire.ts";
 import type { FlowExportSpec } from "../../api/resources/flow-logs.ts";
@@ -15,11 +15,6 @@ import { accountWithRights } from "./rbac.ts";
 
 const API_PORT = 5443;
 const HEALTH_PORT = 8080;
-
-/** Where agents send flows. */
-export function flowLogsAddress({ workloads, namespaces }: Names): string {
-  return `${workloads.flowLogs}.${namespaces.system}.svc:${FLOW_LOGS_PORT}`;
-}
 
 /** Keeps the last flows in memory, so there is one copy, and never two at once. */
 export function flowLogs(inputs: RenderInputs): KubeObject[] {

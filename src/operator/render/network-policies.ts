@@ -36,7 +36,7 @@ export function toApiServer({ apiEndpoint }: RenderInputs): PolicyDirection[] {
 }
 
 /** 5353 is where the OpenShift-like platform's name servers listen. */
-export const TO_DNS: readonly PolicyDirection[] = [
+const TO_DNS: readonly PolicyDirection[] = [
   { ports: [53, 5353], protocol: "UDP" },
   { ports: [53, 5353], protocol: "TCP" },
 ];

@@ -68,7 +68,7 @@ export function addFlowLogsCommands(program: Command, start: Start): void {
 export function addUICommand(program: Command, start: Start): void {
   document(program.command("ui"), {
     short: "Open the flow UI, with the rights that you have",
-    long: "Serve the flow UI on this machine until interrupted, and open it in the browser. It reads the cluster with your own rights: there is nothing to log in to, and nobody else on this machine can use it.",
+    long: "Serve the flow UI on this machine until interrupted, and open it in the browser. It reads the cluster with your own rights: there is nothing to log in to, and no other user of this machine can use it.",
     examples: [
       ["Open the flow UI", "vendorctl ui"],
       ["Print its address only, on a port that is forwarded", "vendorctl ui --port 8081 --no-open"],
