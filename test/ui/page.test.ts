@@ -330,7 +330,7 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
   it("the strip writes the time that is dragged into the query", async () => {
     const page = await open();
     await page.locator(".u-over").waitFor();
-    await page.getByRole("img", { name: /Connections over the last hour: / }).waitFor();
+    await page.getByRole("img", { name: /^The last hour: .* packets denied/ }).waitFor();
     const box = (await page.locator(".u-over").boundingBox()) as { x: number; y: number; width: number };
     await expect
       .poll(async () => {

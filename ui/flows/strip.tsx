@@ -14,6 +14,8 @@ const HEIGHT_PX = 74;
 const HOUR_S = 3_600;
 /** Between marks of the axis, in seconds. */
 const MINUTES = [60, 120, 300, 600, 900];
+/** A scale. */
+const DENIED = "denied";
 const PRESETS = ["5m", "15m", "1h"];
 
 /** The last hour, denials in front. Dragging writes a time into the query. */
@@ -84,7 +86,9 @@ function optionsOf(element: HTMLElement, { dim, allowed, allowedFill, denied, de
     scales: {
       // An hour, also while less of it is known.
       x: { range: (_plot, _first, last) => hourUntil(last ?? Date.now() / 1_000) },
-      y: { range: (_plot, _least, most) => [0, (most || 1) * 1.15] },
+      y: { range: upTo },
+      // Of its own: few denials are seen beside many connections.
+      [DENIED]: { range: upTo },
     },
     axes: [
       {
@@ -101,10 +105,14 @@ function optionsOf(element: HTMLElement, { dim, allowed, allowedFill, denied, de
     series: [
       {},
       { ...line, stroke: allowed, fill: allowedFill },
-      { ...line, width: 2, stroke: denied, fill: deniedFill },
+      { ...line, width: 2, stroke: denied, fill: deniedFill, scale: DENIED },
     ],
     hooks: { setSelect: [writeTime] },
   };
+}
+
+function upTo(_plot: UPlot, _least: number | null, most: number | null): [number, number] {
+  return [0, (most || 1) * 1.15];
 }
 
 function writeTime(plot: UPlot): void {
@@ -129,24 +137,26 @@ function showTime(plot: UPlot, { since, until }: { since?: number; until?: numbe
   plot.setSelect({ left, top: 0, width: Math.max(right - left, 0), height: plot.over.clientHeight }, false);
 }
 
-/** Connections that began: what was denied sends few bytes. */
+/** Connections that began, and packets that were denied: in a denial none begins. */
 function columnsOf({ points }: FlowTimeline): UPlot.AlignedData {
   return [
     points.map(({ since }) => since / 1_000),
     points.map(({ allowed }) => allowed.connections),
-    points.map(({ denied }) => denied.connections),
+    points.map(({ denied }) => denied.packets),
   ];
 }
 
 function summaryOf(timeline: FlowTimeline | undefined): string {
-  if (!timeline) return "Connections over the last hour";
-  const sum = (of: "allowed" | "denied") => timeline.points.reduce((all, point) => all + point[of].connections, 0);
-  const worst = timeline.points.reduce<FlowTimeline["points"][number] | undefined>(
-    (most, point) => (point.denied.connections > (most?.denied.connections ?? 0) ? point : most),
+  if (!timeline) return "The last hour";
+  const { points } = timeline;
+  const connections = points.reduce((sum, { allowed }) => sum + allowed.connections, 0);
+  const packets = points.reduce((sum, { denied }) => sum + denied.packets, 0);
+  const worst = points.reduce<FlowTimeline["points"][number] | undefined>(
+    (most, point) => (point.denied.packets > (most?.denied.packets ?? 0) ? point : most),
     undefined,
   );
   const when = worst ? `, most at ${clockText(worst.since)}` : "";
-  return `Connections over the last hour: ${sum("allowed").toLocaleString("en")} allowed, ${countText(sum("denied"), "denied", "denied")}${when}`;
+  return `The last hour: ${countText(connections, "connection")} allowed, ${countText(packets, "packet")} denied${when}`;
 }
 
 function hourUntil(last: number): [number, number] {

@@ -83,13 +83,13 @@ function Table({ policies, rules }: Statistics) {
                 <th scope="col">tier</th>
                 <th scope="col">kind</th>
                 <th scope="col" class="number">
-                  allowed
+                  connections allowed
                 </th>
                 <th scope="col" class="number">
-                  denied
+                  packets denied
                 </th>
                 <th scope="col" class="number">
-                  passed
+                  connections passed
                 </th>
                 <th scope="col">last hit</th>
               </tr>
@@ -119,8 +119,8 @@ function Row({ row }: { row: RuleRow }) {
       <td>{row.isRule ? "" : row.tier}</td>
       <td class="dim">{row.isRule ? "" : row.kind}</td>
       <td class="number">{row.allowed.connections.toLocaleString("en")}</td>
-      <td class={row.denied.connections > 0 ? "number bad" : "number"}>
-        {row.denied.connections.toLocaleString("en")}
+      <td class={row.denied.packets > 0 ? "number bad" : "number"}>
+        {row.denied.packets.toLocaleString("en")}
       </td>
       <td class="number">{row.passed.connections.toLocaleString("en")}</td>
       <td>{row.lastHit === undefined ? <span class="tag">never</span> : clockText(row.lastHit)}</td>
