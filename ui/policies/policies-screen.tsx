@@ -119,9 +119,7 @@ function Row({ row }: { row: RuleRow }) {
       <td>{row.isRule ? "" : row.tier}</td>
       <td class="dim">{row.isRule ? "" : row.kind}</td>
       <td class="number">{row.allowed.connections.toLocaleString("en")}</td>
-      <td class={row.denied.packets > 0 ? "number bad" : "number"}>
-        {row.denied.packets.toLocaleString("en")}
-      </td>
+      <td class={row.denied.packets > 0 ? "number bad" : "number"}>{row.denied.packets.toLocaleString("en")}</td>
       <td class="number">{row.passed.connections.toLocaleString("en")}</td>
       <td>{row.lastHit === undefined ? <span class="tag">never</span> : clockText(row.lastHit)}</td>
     </tr>
