@@ -45,7 +45,9 @@ export function buildProgram(world: CliContext): Command {
       // The parser calls with the arguments, then the options, then the command.
       const command = args.at(-1) as Command;
       const given = program.opts<GlobalFlags>();
-      const flags = { ...given, ...(await splitOutput(given.output)) };
+      const isChosen = program.getOptionValueSource("output") !== "default";
+      const output = (isChosen ? undefined : DEFAULT_FORM[command.name()]) ?? given.output;
+      const flags = { ...given, ...(await splitOutput(output)) };
       refuseFormat(command.name(), flags.output);
       refuseIntent(command, world.intent);
       const action = await load();
@@ -124,6 +126,9 @@ function addOtherCommands(program: Command, world: CliContext, start: Start): vo
 
 /** Commands that print one document, whatever it is made of. */
 const PRINTING = ["get", "status", "node", "history", "version", "explain", "list", "check"];
+
+/** Of commands whose result is for another program. */
+const DEFAULT_FORM: Readonly<Record<string, GlobalFlags["output"]>> = { propose: "yaml" };
 
 /** Forms that only some commands have; the others have table, json and yaml. */
 const FORMS_OF: Partial<Record<GlobalFlags["output"], readonly string[]>> = {

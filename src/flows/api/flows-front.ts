@@ -1,6 +1,7 @@
 import type { Access } from "../../aggregated/access.ts";
 import { FLOW_LOGS_API } from "../../api/names.ts";
 import type { FlowExplanation } from "../../api/protocol/flow-explanation.ts";
+import { type FlowProposal, PROPOSAL_KINDS } from "../../api/protocol/flow-proposal.ts";
 import { StatusError } from "../../api/status.ts";
 import type { Incoming, Reply, Sink, UserInfo } from "../../apiserver/call.ts";
 import type { Documents } from "../../apiserver/documents.ts";
@@ -23,6 +24,7 @@ import { type HealthChecks, runHealthChecks } from "../../kit/health-server.ts";
 import { METRICS_CONTENT_TYPE, type Metrics } from "../../kit/metrics.ts";
 import type { AskedExplanation } from "../explain/flow-explanations.ts";
 import type { FlowPace } from "../ingest/flow-pace.ts";
+import type { AskedProposal } from "../propose/flow-proposals.ts";
 import { errors } from "../store/errors.ts";
 import type { FlowList, FlowStore } from "../store/flow-store.ts";
 import type { FlowEvent } from "../store/flow-watch.ts";
@@ -39,8 +41,11 @@ const LONGEST_WATCH_S = 3_600;
 const MOST_WATCHES = 20;
 /** Each calculates policy, which others wait for. */
 const MOST_EXPLANATIONS = 8;
+/** Each reads every row of its time. */
+const MOST_PROPOSALS = 4;
 const EXPLAIN = "explain";
 const MEASURES = ["flows", "connections", "packets", "bytes"] as const;
+const YES_OR_NO = ["true", "false"] as const;
 
 export interface FlowsFrontParts {
   kind: ServedKind;
@@ -53,6 +58,7 @@ export interface FlowsFrontParts {
   /** Rules that exist, hit or not. */
   knownRules(by: "policy" | "rule"): Promise<KnownRule[]>;
   explain(asked: AskedExplanation): Promise<FlowExplanation>;
+  propose(asked: AskedProposal): Promise<FlowProposal>;
   stopping: AbortSignal;
 }
 
@@ -73,6 +79,7 @@ export class FlowsFront implements Handler {
   /** How many watches are open, by user. */
   readonly #watches = new Map<string, number>();
   #explanations = 0;
+  #proposals = 0;
 
   constructor(parts: FlowsFrontParts) {
     this.#parts = parts;
@@ -120,7 +127,10 @@ export class FlowsFront implements Handler {
       if (verb === "watch") return (asked) => this.#watch(asked);
       throw methodNotAllowed(this.#parts.kind, verb);
     }
-    const about = { hints: this.#hints, top: this.#top, statistics: this.#statistics, timeline: this.#timeline };
+    const about = {
+      ...{ hints: this.#hints, top: this.#top, statistics: this.#statistics, timeline: this.#timeline },
+      proposals: this.#propose,
+    };
     const found = Object.hasOwn(about, plural) && info.name === "" ? about[plural as keyof typeof about] : undefined;
     if (!found) throw noSuchPath();
     if (verb !== "list") throw methodNotAllowed(this.#parts.kind, verb);
@@ -243,6 +253,23 @@ export class FlowsFront implements Handler {
     return json("FlowTimeline", { ...timeline });
   }
 
+  async #propose({ info, params, incoming, visible }: Asked): Promise<Reply> {
+    const { id: _, ...asked } = askedFlows(params);
+    const kind = choiceIn(params, "kind", PROPOSAL_KINDS) ?? "kubernetes";
+    const [egress, addresses] = ["egress", "addresses"].map((name) => choiceIn(params, name, YES_OR_NO) === "true");
+    if (this.#proposals >= MOST_PROPOSALS) throw errors.FLOW_PROPOSALS_FULL(this.#proposals);
+    this.#proposals++;
+    try {
+      const { namespace } = info;
+      const { user } = incoming;
+      const choices = { kind, egress: egress === true, addresses: addresses === true };
+      const proposal = await this.#parts.propose({ ...asked, ...choices, visible, user, namespace });
+      return { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify(proposal) };
+    } finally {
+      this.#proposals--;
+    }
+  }
+
   #shaper(incoming: Incoming, params: URLSearchParams): Shaper {
     return shaperOf(this.#parts.kind, incoming.headers["accept"], params, () => new Date());
   }
@@ -281,6 +308,7 @@ function statusOf(error: CodedError): StatusError {
     case "FLOW_VERSION_EXPIRED":
       return expired(text);
     case "FLOW_EXPLANATIONS_FULL":
+    case "FLOW_PROPOSALS_FULL":
     case "FLOW_WATCHES_FULL":
       return new StatusError(429, "TooManyRequests", text);
     default:

@@ -1,5 +1,3 @@
-import { vendorNames } from "../../api/names.ts";
-import { groupVersion } from "../../api/object.ts";
 import type { FlowEnd, FlowKey } from "../../api/protocol/flow.ts";
 import type {
   ExplainedEnd,
@@ -8,14 +6,23 @@ import type {
   PolicyReference,
   Remedy,
 } from "../../api/protocol/flow-explanation.ts";
-import { NAME_LABEL } from "../../api/resources/profile-names.ts";
 import { yamlText } from "./object-text.ts";
 import { policyText, ruleText } from "./policy-references.ts";
+import {
+  allowRule,
+  DEFAULT_TIER,
+  type Fields,
+  isKubernetesProtocol,
+  kubernetesPeer,
+  kubernetesRule,
+  type Labels,
+  policyObject,
+  selectingPeer,
+  selectorText,
+} from "./rule-objects.ts";
 
 /** Changes of rules that are offered; the others are among the near misses. */
 const MOST_CHANGES = 3;
-const KUBERNETES_PROTOCOLS: readonly string[] = ["TCP", "UDP", "SCTP"];
-const DEFAULT_TIER = "default";
 
 export interface RemedyParts {
   key: FlowKey;
@@ -90,39 +97,30 @@ function policyFor({ policies }: ExplainedStep, own: FlowEnd): PolicyReference |
   return policies.find(({ namespace }) => namespace === own.namespace) ?? policies[0];
 }
 
-type Fields = Record<string, unknown>;
-
 /** Undefined: what the rule must say is not for this reader, or cannot be said. */
 function ruleFor(direction: Remedy["direction"], kubernetes: boolean, parts: RemedyParts): Fields | undefined {
   const { protocol, port } = parts.key;
   const [own, other] = direction === "Egress" ? [parts.key.from, parts.key.to] : [parts.key.to, parts.key.from];
   const isSame = own.namespace === other.namespace;
-  if (kubernetes && KUBERNETES_PROTOCOLS.includes(protocol)) {
-    const peer = kubernetesPeer(other, isSame, parts);
-    const ports = [{ protocol, ...(port === 0 ? {} : { port }) }];
-    return peer && { [direction === "Egress" ? "to" : "from"]: [peer], ports };
+  if (kubernetes && isKubernetesProtocol(protocol)) {
+    const peer = kubernetesPeerOf(other, isSame, parts);
+    return peer && kubernetesRule(direction, [peer], [{ protocol, port }]);
   }
   const peer = peerOf(other, isSame, parts);
-  if (!peer) return undefined;
-  const ports = port === 0 ? {} : { ports: [port] };
-  const sides = direction === "Egress" ? { destination: { ...peer, ...ports } } : { source: peer, destination: ports };
-  const asked = Object.entries(sides).filter(([, side]) => Object.keys(side).length > 0);
-  return { action: "Allow", protocol, ...Object.fromEntries(asked) };
+  return peer && allowRule(direction, peer, protocol, port === 0 ? [] : [port]);
 }
 
-function kubernetesPeer(end: FlowEnd, isSame: boolean, parts: RemedyParts): Fields | undefined {
+function kubernetesPeerOf(end: FlowEnd, isSame: boolean, parts: RemedyParts): Fields | undefined {
   if (end.type !== "Workload") return netsOf(end, parts, (net) => ({ ipBlock: { cidr: net } }));
   const labels = labelsOf(end, parts);
-  const namespaceSelector = { matchLabels: { "kubernetes.io/metadata.name": end.namespace } };
-  return labels && { ...(isSame ? {} : { namespaceSelector }), podSelector: { matchLabels: labels } };
+  return labels && kubernetesPeer({ labels, ...(isSame ? {} : { namespace: end.namespace }) });
 }
 
 function peerOf(end: FlowEnd, isSame: boolean, parts: RemedyParts): Fields | undefined {
   if (end.type !== "Workload" && end.type !== "NetworkSet") return netsOf(end, parts, (net) => ({ nets: [net] }));
   const labels = labelsOf(end, parts);
-  const namespaceSelector = `${NAME_LABEL} == "${end.namespace}"`;
-  const within = end.namespace === "" ? { namespaceSelector: "global()" } : isSame ? {} : { namespaceSelector };
-  return labels && { ...within, selector: selectorText(labels) };
+  const elsewhere = end.namespace === "" || !isSame;
+  return labels && selectingPeer(elsewhere ? end.namespace : undefined, selectorText(labels));
 }
 
 function netsOf(end: FlowEnd, { key, addressOf }: RemedyParts, peer: (net: string) => Fields): Fields | undefined {
@@ -131,14 +129,8 @@ function netsOf(end: FlowEnd, { key, addressOf }: RemedyParts, peer: (net: strin
 }
 
 /** Labels that each pod of the workload has, for as long as it is that workload. Of a workload without any, there is nothing to select it by. */
-function labelsOf(end: FlowEnd, { sees }: RemedyParts): Readonly<Record<string, string>> | undefined {
+function labelsOf(end: FlowEnd, { sees }: RemedyParts): Labels | undefined {
   return sees(end.namespace) && Object.keys(end.labels ?? {}).length > 0 ? end.labels : undefined;
-}
-
-function selectorText(labels: Readonly<Record<string, string>>): string {
-  return Object.entries(labels)
-    .map(([label, value]) => `${label} == "${value}"`)
-    .join(" && ");
 }
 
 interface PolicyParts {
@@ -153,17 +145,8 @@ function policyWith(rule: Fields, { direction, kubernetes, tier, own }: PolicyPa
   if (!labels || own.type !== "Workload") return undefined;
   const other = direction === "Egress" ? parts.key.to : parts.key.from;
   const name = `${own.name}-${direction === "Egress" ? "to" : "from"}-${other.name}`.slice(0, 60).replace(/[-.]+$/, "");
-  const list = { [direction.toLowerCase()]: [rule] };
-  if (kubernetes && !("action" in rule)) {
-    const spec = { podSelector: { matchLabels: labels }, policyTypes: [direction], ...list };
-    return {
-      ...{ apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy" },
-      ...{ metadata: { name, namespace: own.namespace }, spec },
-    };
-  }
-  return {
-    ...{ apiVersion: groupVersion(vendorNames.groups.served), kind: "NetworkPolicy" },
-    metadata: { name: tier === DEFAULT_TIER ? name : `${tier}.${name}`, namespace: own.namespace },
-    spec: { tier, selector: selectorText(labels), types: [direction], ...list },
-  };
+  return policyObject({
+    ...{ kubernetes: kubernetes && !("action" in rule), tier, namespace: own.namespace, name, labels },
+    rules: { [direction]: [rule] },
+  });
 }

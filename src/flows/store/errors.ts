@@ -43,6 +43,12 @@ export const errors = defineErrors({
     say: (most: number) => `${most} flows are being explained, and more are not at a time`,
     fix: () => "try again in a moment",
   },
+  FLOW_PROPOSALS_FULL: {
+    means: "As many proposals of policies are being made as the server makes at a time.",
+    example: [4],
+    say: (most: number) => `${most} proposals are being made, and more are not at a time`,
+    fix: () => "try again in a moment",
+  },
   FLOW_FIELD_BAD: {
     means: "Hints or a ranking were asked for by a field that has no values to list.",
     example: ["bytes", "from, to, port"],

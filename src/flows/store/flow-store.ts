@@ -1,7 +1,7 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { FlowBatch, FlowCounts, FlowKey } from "../../api/protocol/flow.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
-import { SHED_LEVELS, type ShedLevel } from "./bucket.ts";
+import { turns } from "../turns.ts";
+import { type Bucket, SHED_LEVELS, type ShedLevel } from "./bucket.ts";
 import { COUNTS } from "./counts.ts";
 import { errors } from "./errors.ts";
 import { FlowHistory, type HistoryLimits } from "./flow-history.ts";
@@ -80,6 +80,19 @@ export interface FlowEvidence {
   destinations: readonly string[];
 }
 
+/** A flow as its reader sees it, and the time that it was counted in. */
+export interface FlowSighting {
+  key: FlowKey;
+  tally: Omit<Tally, "flows">;
+  /** Begin of the first bucket with it, and when it was counted last; in milliseconds since 1970. */
+  since: number;
+  until: number;
+  /** All that are kept, as far as the reader may see them, of ends that are no workloads. `more`: some are not kept. */
+  sources: readonly string[];
+  destinations: readonly string[];
+  more: boolean;
+}
+
 /** What a point in time came to; `flows` is not counted. */
 export interface TimelinePoint {
   since: number;
@@ -99,8 +112,6 @@ const LIMITS: HistoryLimits = { bucketMs: 15_000, historyMs: HOUR, memory: 512 *
 const WATCHES = 100;
 const HINTS = 20;
 const MOST_POINTS = 1_000;
-/** Reading rows goes on for so long before others get their turn. */
-const TURN_MS = 5;
 const TIMELINE_COLUMNS = ["started", "packets", "replyPackets", "bytes", "replyBytes"] as const;
 
 type ListHead = Omit<FlowList, "flows" | "continue" | "remaining"> & { range: Selection["range"] };
@@ -251,6 +262,30 @@ export class FlowStore {
     return { ...coverage, points: await this.#points(selection, coverage, asked.points) };
   }
 
+  /** Flows with the time of each. Reads every row of the time, as a timeline does. */
+  async sightings(asked: Asked): Promise<FlowCoverage & { sightings: FlowSighting[] }> {
+    const selection = this.#select(asked);
+    const coverage = this.#coverage(selection, asked.visible);
+    const { selected, range } = selection;
+    const chosen = new Uint8Array(this.#history.numbers);
+    for (const { flows } of selected) for (const { number } of flows) chosen[number] = 1;
+    const first = new Float64Array(this.#history.numbers);
+    const giveTurns = turns();
+    await eachBucket(selection, giveTurns, (bucket) =>
+      bucket.eachFlow((number) => {
+        if (!chosen[number]) return;
+        const known = first[number];
+        if (!known || bucket.start < known) first[number] = bucket.start;
+      }),
+    );
+    const sightings: FlowSighting[] = [];
+    for (const one of selected) {
+      await giveTurns();
+      sightings.push(sightingOf(one, range, first));
+    }
+    return { ...coverage, sightings };
+  }
+
   /** Of all flows in the buckets that begin in a time, as they are stored: for readers who see everything. */
   sums({ since, until }: { since: number; until: number }): StoredSum[] {
     this.#history.advance(this.#clock.now());
@@ -262,32 +297,21 @@ export class FlowStore {
     return { lengthMs: this.#limits.bucketMs, from: this.#history.from ?? this.#clock.now() };
   }
 
-  async #points(
-    { selected, buckets }: Selection,
-    { since, until }: FlowCoverage,
-    most: number,
-  ): Promise<TimelinePoint[]> {
+  async #points(selection: Selection, { since, until }: FlowCoverage, most: number): Promise<TimelinePoint[]> {
     const { bucketMs } = this.#limits;
     const count = Math.min(Math.max(Math.trunc(most) || 1, 1), MOST_POINTS);
     const width = Math.max(Math.ceil((until - since) / count / bucketMs), 1) * bucketMs;
     const groups = new Uint8Array(this.#history.numbers);
-    for (const { key, flows } of selected)
+    for (const { key, flows } of selection.selected)
       for (const { number } of flows) groups[number] = key.verdict === "Allow" ? 1 : 2;
     const columns = TIMELINE_COLUMNS.map((name) => COUNTS.indexOf(name));
     const sums = new Map<number, Float64Array>();
-    // What still takes rows is read now, as of the same moment as the rest: packed rows mean the same flows for ever.
-    const order = [...buckets].sort((one, other) => Number(other.isOpen) - Number(one.isOpen));
-    let turn = performance.now();
-    for (const bucket of order) {
-      if (!bucket.isOpen && performance.now() - turn > TURN_MS) {
-        await nextTurn();
-        turn = performance.now();
-      }
+    await eachBucket(selection, turns(), (bucket) => {
       const start = since + Math.floor((bucket.start - since) / width) * width;
       const into = sums.get(start) ?? new Float64Array(2 * columns.length);
       bucket.sumOver(columns, groups, into);
       sums.set(start, into);
-    }
+    });
     const points: TimelinePoint[] = [];
     const nothing = new Float64Array(2 * columns.length);
     for (let start = since; start < until; start += width) {
@@ -352,6 +376,41 @@ export class FlowStore {
     });
   }
 }
+
+/** What still takes rows is read at once, as of the same moment as the rest: packed rows mean the same flows for ever. */
+async function eachBucket(
+  { buckets }: Selection,
+  giveTurns: () => Promise<void> | undefined,
+  read: (bucket: Bucket) => void,
+): Promise<void> {
+  const order = [...buckets].sort((one, other) => Number(other.isOpen) - Number(one.isOpen));
+  for (const bucket of order) {
+    if (!bucket.isOpen) await giveTurns();
+    read(bucket);
+  }
+}
+
+function sightingOf(selected: Selected, range: Selection["range"], first: Float64Array): FlowSighting {
+  const { key, counts, lastSeen, flows } = selected;
+  const begins = flows.map(({ number }) => first[number] ?? 0).filter((begin) => begin > 0);
+  const isNamed = key.from.type === "Workload" && key.to.type === "Workload";
+  const { sourceAddresses, destinationAddresses, more } = isNamed ? NO_ADDRESSES : addressesIn(flows, range, selected);
+  return {
+    key,
+    tally: {
+      connections: counts.started,
+      packets: counts.packets + counts.replyPackets,
+      bytes: counts.bytes + counts.replyBytes,
+    },
+    since: Math.min(lastSeen, ...begins),
+    until: lastSeen,
+    sources: key.from.type === "Workload" ? [] : sourceAddresses,
+    destinations: key.to.type === "Workload" ? [] : destinationAddresses,
+    more,
+  };
+}
+
+const NO_ADDRESSES = { sourceAddresses: [], destinationAddresses: [], more: false };
 
 /** Names of nodes belong to the whole cluster: a reader of namespaces is told those that its own flows have. */
 function namedIn(selected: readonly Selected[], trouble: NodeTrouble): FlowCoverage["nodes"] {

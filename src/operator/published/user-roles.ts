@@ -43,7 +43,7 @@ function viewRules(names: Names): Rule[] {
     rule(FLOW_LOGS_API.group, ["flows"], READ),
     rule(FLOW_LOGS_API.group, ["flows/explain"], ["get"]),
     // Made of the same flows. Servers of aggregated APIs are asked only after the main one, which knows each by its own name.
-    rule(FLOW_LOGS_API.group, ["hints", "statistics", "timeline", "top"], ["list"]),
+    rule(FLOW_LOGS_API.group, ["hints", "proposals", "statistics", "timeline", "top"], ["list"]),
   ];
 }
 

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { PROPOSAL_KINDS } from "../../../api/protocol/flow-proposal.ts";
 import { oneOf, someText, wholeNumber } from "../../flags.ts";
 import { document } from "../../help.ts";
 import type { Start } from "../../program.ts";
@@ -62,6 +63,21 @@ export function addFlowLogsCommands(program: Command, start: Start): void {
       examples: [["Show what would be removed", "vendorctl plan flows disable"]],
     }),
   ).action(start(async () => (await import("./enable-flows.run.ts")).disableFlows));
+  document(flows.command("propose"), {
+    short: "Propose network policies that allow the flows of a query",
+    long: "Propose network policies that allow the flows of a query: for each workload one, by labels that stay, with a comment over each rule that says how many connections it rests on. What no rule was made for is listed on stderr. Nothing is applied: read them, then pass them to kubectl apply -f -.",
+    examples: [
+      ["Policies for what a namespace received in the last hour", "vendorctl flows propose -n shop"],
+      ["Look at them as a table first", "vendorctl flows propose -n shop -o table"],
+      ["Apply them, once read", "vendorctl flows propose -n shop to:shop/web | kubectl apply -f -"],
+    ],
+  })
+    .argument("[query...]", "terms of a query; none: everything that was allowed")
+    .option("-A, --all-namespaces", "flows of all namespaces, or fail (default: of all that you may list)")
+    .option("--egress", "rules for what workloads send, too")
+    .option("--addresses", "rules for addresses outside and of nodes, as prefixes")
+    .option("--api <api>", `${PROPOSAL_KINDS.join(" or ")} (default: kubernetes)`, oneOf("--api", PROPOSAL_KINDS))
+    .action(start(async () => (await import("./propose-policies.run.ts")).proposePolicies));
 }
 
 /** The page that shows the same. */

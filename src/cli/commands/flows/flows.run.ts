@@ -29,7 +29,7 @@ interface TopFlags extends FlowFlags {
   measure?: string;
 }
 
-type Words = string | string[] | undefined;
+export type Words = string | string[] | undefined;
 
 /** One page of the server's answers. */
 const PAGE = 500;
@@ -245,7 +245,7 @@ function refusalOf({ code = 0, message = "" }: Partial<Status>): Error {
 }
 
 /** Read here first: a mistake is found without a cluster. */
-function queryOf(words: Words): string {
+export function queryOf(words: Words): string {
   const query = [words ?? []].flat().join(" ");
   if (query.trim() !== "") parseQuery(query);
   return query;
