@@ -62,13 +62,13 @@ describe("a user who may list flows in one namespace", () => {
     expect(body.metadata.totals).toMatchObject({ flows: 4, bytes: 4 * 180 });
     const [{ metadata }] = body.items;
     expect((await ask("ana", `${SHOP}/flows/${metadata.name}`)).status).toBe(200);
-    for (const about of ["hints?field=to", "top?by=to", "statistics?by=rule", "timeline"])
+    for (const about of ["hints?field=to", "top?by=to", "statistics?by=rule", "timeline", "proposals"])
       expect([about, (await ask("ana", `${SHOP}/${about}`)).status]).toEqual([about, 200]);
     expect((await ask("ana", `${SHOP}/flows?watch=true&timeoutSeconds=1`)).body).toContain('"ADDED"');
   });
 
   it("is refused every other namespace, and all of them, in one sentence", async () => {
-    for (const what of ["flows", "flows?watch=true", "hints?field=to", "top", "statistics", "timeline"]) {
+    for (const what of ["flows", "flows?watch=true", "hints?field=to", "top", "statistics", "timeline", "proposals"]) {
       const resource = what.replace(/\?.*/, "");
       const verb = what.includes("watch") ? "watch" : "list";
       for (const [path, where] of [
@@ -97,7 +97,7 @@ describe("a user who may list flows in one namespace", () => {
     ];
     const fields = RANKED_FIELDS.flatMap((field) => [`hints?field=${field}&prefix=`, `top?by=${field}`]);
     const asked = [
-      ...["flows", "flows?limit=1", "flows?sort=bytes", "timeline"],
+      ...["flows", "flows?limit=1", "flows?sort=bytes", "timeline", "proposals?egress=true&addresses=true"],
       ...["statistics?by=policy", "statistics?by=rule", "flows?fieldSelector=node%3Dsecret-node", ...fields],
     ];
     for (const what of asked) {

@@ -76,8 +76,7 @@ describe("the labels that select a workload", () => {
 });
 
 describe("rules that differ in one place", () => {
-  const atoms = (text: string) =>
-    text.split(" ").map((one) => ({ peer: one.slice(0, 1), port: one.slice(1) }));
+  const atoms = (text: string) => text.split(" ").map((one) => ({ peer: one.slice(0, 1), port: one.slice(1) }));
   const joined = (text: string) =>
     joinedRules(atoms(text)).map(({ peers, ports }) => `${peers.join("")} ${ports.join(",")}`);
 
@@ -92,9 +91,12 @@ describe("rules that differ in one place", () => {
     for (let seed = 1; seed < 300; seed++) {
       const seen = new Set<string>();
       for (let peer = 0; peer < 5; peer++)
-        for (let port = 0; port < 4; port++) if ((seed * (peer * 7 + 3) * (port * 5 + 1)) % 11 < 5) seen.add(`${peer} ${port}`);
+        for (let port = 0; port < 4; port++)
+          if ((seed * (peer * 7 + 3) * (port * 5 + 1)) % 11 < 5) seen.add(`${peer} ${port}`);
       const rules = joinedRules([...seen].map((one) => ({ peer: one.slice(0, 1), port: one.slice(2) })));
-      const allowed = rules.flatMap(({ peers, ports }) => peers.flatMap((peer) => ports.map((port) => `${peer} ${port}`)));
+      const allowed = rules.flatMap(({ peers, ports }) =>
+        peers.flatMap((peer) => ports.map((port) => `${peer} ${port}`)),
+      );
       expect(allowed.sort()).toEqual([...seen].sort());
     }
   });
