@@ -48,6 +48,7 @@ describe("vendorctl refuses bad input with one sentence, a code and a fix, and d
     ["node", "missing required argument 'name' [USAGE]", "--help"],
     ["node node-1", "missing required argument 'what' [USAGE]", "--help"],
     ["node node-1 pods", 'the table cannot be "pods" [BAD_VALUE]', "one of bgp"],
+    ["flows propose --api calico", '--api cannot be "calico" [BAD_VALUE]', "one of kubernetes, vendor"],
     ["flows enable --limit 3", "--limit is not for flows enable [USAGE]", "--help"],
     ["node node-1 bgp -o wide", "-o wide is for get, flows, history, list, not for node", "use table, json or yaml"],
     ["explain NOPE", "unknown code NOPE [UNKNOWN_CODE]", "use the code in brackets"],
