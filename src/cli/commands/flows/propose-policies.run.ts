@@ -1,4 +1,4 @@
-import { Document, isMap, isNode, type Node } from "yaml";
+import { Document, isNode } from "yaml";
 import type { FlowProposal, ProposalKind, ProposedPolicy, ProposedRule } from "../../../api/protocol/flow-proposal.ts";
 import { printable, printableLine } from "../../printable.ts";
 import { print, type Table } from "../../printer.ts";
@@ -38,7 +38,7 @@ function policyText({ object, rules }: ProposedPolicy): string {
   const document = new Document(object, { compat: "yaml-1.1", aliasDuplicateObjects: false });
   for (const rule of rules) {
     const node = document.getIn(pathOf(rule), true);
-    if (isNode(node)) (isMap(node) ? node : (node as Node)).commentBefore = ` ${commentOf(rule)}`;
+    if (isNode(node)) node.commentBefore = ` ${commentOf(rule)}`;
   }
   return printable(document.toString({ lineWidth: 0 }));
 }
