@@ -40,7 +40,7 @@ export interface PairOptions {
   anyVerdict: boolean;
 }
 
-const BETWEEN_TURNS = 200;
+const BETWEEN_TURNS = 100;
 
 /** Flows that no rule is made for, with the reason. */
 export class LeftOut {

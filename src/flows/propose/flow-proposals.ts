@@ -55,9 +55,7 @@ export async function proposePolicies(
   const left = new LeftOut();
   const anyVerdict = query !== undefined && asksVerdict(query.condition);
   const all = await finished(flowPairs(found.sightings, { namespace, egress, anyVerdict }, left));
-  const pairs = all
-    .sort((a, b) => b.sum.connections - a.sum.connections || (a.text < b.text ? -1 : 1))
-    .slice(0, MOST_PAIRS);
+  const pairs = await finished(busiest(all));
   const namespaces = namespacesOf(pairs);
   const access = policyAccess(parts.access, user);
   const seen = namespace === "" ? namespaces : await seenOf(namespace, namespaces, access);
@@ -78,6 +76,19 @@ export async function proposePolicies(
       ...cutNotes(all.length, policies.length, unnamed.length),
     ],
   };
+}
+
+/** Sorted in pieces: there may be hundreds of thousands. */
+function* busiest(pairs: readonly FlowPair[]): Generator<void, FlowPair[]> {
+  let found: FlowPair[] = [];
+  for (let from = 0; from < pairs.length; from += MOST_PAIRS) {
+    const more = [...found, ...pairs.slice(from, from + MOST_PAIRS)];
+    found = more
+      .sort((a, b) => b.sum.connections - a.sum.connections || (a.text < b.text ? -1 : 1))
+      .slice(0, MOST_PAIRS);
+    yield;
+  }
+  return found;
 }
 
 /** Calculations are in pieces, so that others get their turn in between. */

@@ -52,7 +52,7 @@ interface Atom {
   sum: FlowSum;
 }
 
-/** A policy for each workload. Yields after each. */
+/** A policy for each workload. Yields now and then. */
 export function* proposedPolicies(
   pairs: readonly FlowPair[],
   options: PolicyOptions,
@@ -60,7 +60,7 @@ export function* proposedPolicies(
 ): Generator<void, ProposedPolicy[]> {
   const byOwn = new Map<string, FlowPair[]>();
   for (const pair of pairs) orMake(byOwn, endName(pair.own), () => []).push(pair);
-  const labels = labelsByEnd(options.pods);
+  const labels = yield* labelsByEnd(pairs, options);
   const policies: ProposedPolicy[] = [];
   const names = new Set<string>();
   for (const own of [...byOwn.keys()].sort()) {
@@ -73,9 +73,18 @@ export function* proposedPolicies(
 
 type LabelsByEnd = (end: FlowEnd) => WorkloadLabels;
 
-function labelsByEnd(pods: PodLabels): LabelsByEnd {
+/** Of all ends that may be named. Yields after each: a namespace may have thousands of workloads to tell one from. */
+function* labelsByEnd(pairs: readonly FlowPair[], { pods, sees }: PolicyOptions): Generator<void, LabelsByEnd> {
   const known = new Map<string, WorkloadLabels>();
-  return (end) => orMake(known, endName(end), () => labelsOf(pods.get(end.namespace) ?? [], end));
+  for (const { own, peer } of pairs) {
+    for (const end of [own, peer]) {
+      const name = endName(end);
+      if (end.type !== "Workload" || known.has(name) || !sees(end.namespace)) continue;
+      known.set(name, labelsOf(pods.get(end.namespace) ?? [], end));
+      yield;
+    }
+  }
+  return (end) => known.get(endName(end)) ?? { like: [] };
 }
 
 function policyFor(
@@ -127,7 +136,7 @@ function freeName({ namespace, name, kind = "" }: FlowEnd, names: Set<string>): 
 
 function noLabels(end: FlowEnd, like: readonly string[]): string {
   if (like.length === 0) return `pods of ${nameOf(end)} have no labels that stay`;
-  return `no labels tell ${nameOf(end)} from ${like.slice(0, 3).join(", ")}`;
+  return `${nameOf(end)} has no labels that ${like.slice(0, 3).join(", ")} has not`;
 }
 
 function atomsOf(pairs: readonly FlowPair[], labels: LabelsByEnd, options: PolicyOptions, left: LeftOut): Atom[] {

@@ -35,7 +35,7 @@ const SWITCH = /^(?:true|false|yes|no|on|off|enabled|disabled)?$/i;
 const MOST_CHOSEN = 3;
 /** Choosing goes through triples of them. */
 const MOST_CANDIDATES = 16;
-const PODS_BETWEEN_TURNS = 200;
+const PODS_BETWEEN_TURNS = 50;
 
 /** Stable labels of the pods of some namespaces. Yields now and then, for others to get their turn. */
 export function* podLabels(objects: ClusterObjects, namespaces: ReadonlySet<string>): Generator<void, PodLabels> {
