@@ -1,9 +1,9 @@
+import type { V3Kind } from "../aggregated/v3-kinds.ts";
 import type { KubeObject, ObjectRef } from "../api/object.ts";
 import type { Status } from "../api/status.ts";
 import type { ApiRequest, ApiResponse, Transport } from "../api/transport.ts";
 import { isNotFound, statusError } from "../cluster/failures.ts";
 import { collectionPath, objectPath } from "../cluster/paths.ts";
-import type { V3Kind } from "./kinds.ts";
 
 export interface BackendReply<T> {
   status: number;

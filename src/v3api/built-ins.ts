@@ -1,9 +1,9 @@
+import type { V3Kind } from "../aggregated/v3-kinds.ts";
 import { type Names, vendorNames } from "../api/names.ts";
 import { groupVersion, type KubeObject } from "../api/object.ts";
 import { BUILT_IN_TIERS } from "../api/validation/tier.ts";
 import type { Client } from "../cluster/client.ts";
 import { isAlreadyExists } from "../cluster/failures.ts";
-import type { V3Kind } from "./kinds.ts";
 
 /** What every cluster has: the tiers policies can always be in, and the profile that allows everything. Made where missing, else left alone. */
 export async function createBuiltIns(

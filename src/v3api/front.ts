@@ -1,3 +1,4 @@
+import type { V3Kind } from "../aggregated/v3-kinds.ts";
 import type { Incoming, Reply, UserInfo } from "../apiserver/call.ts";
 import type { Documents } from "../apiserver/documents.ts";
 import type { Handler } from "../apiserver/http.ts";
@@ -8,7 +9,6 @@ import { type HealthChecks, runHealthChecks } from "../kit/health-server.ts";
 import { METRICS_CONTENT_TYPE, type Metrics } from "../kit/metrics.ts";
 import type { ApiServerMetrics } from "./apiserver-metrics.ts";
 import { remove, removeCollection } from "./deleting.ts";
-import type { V3Kind } from "./kinds.ts";
 import { patch } from "./patching.ts";
 import { get, list, watch } from "./reading.ts";
 import type { Parts, V3Request, Verb } from "./request.ts";

@@ -1,3 +1,5 @@
+import { causeOf } from "../aggregated/v3-causes.ts";
+import type { V3Kind } from "../aggregated/v3-kinds.ts";
 import { type Names, vendorNames } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
@@ -10,8 +12,6 @@ import { isBuiltInTier } from "../api/validation/tier.ts";
 import type { UserInfo } from "../apiserver/call.ts";
 import { conflict, forbidden } from "../apiserver/status-errors.ts";
 import type { Backend } from "./backend.ts";
-import type { V3Kind } from "./kinds.ts";
-import { causeOf } from "./validate.ts";
 
 /**
  * Rules that need more than the object itself: the user, and other objects. A write follows the read, so between the two a

@@ -1,6 +1,6 @@
+import type { V3Kind } from "../aggregated/v3-kinds.ts";
 import { groupVersionPath } from "../cluster/paths.ts";
 import type { Backend } from "./backend.ts";
-import type { V3Kind } from "./kinds.ts";
 
 /** Which stored resources the main API server does not serve, as a sentence; undefined when it serves all. */
 export async function missingDefinitions(backend: Backend, kinds: readonly V3Kind[]): Promise<string | undefined> {

@@ -1,10 +1,10 @@
+import { refuseFields } from "../aggregated/v3-causes.ts";
 import { groupVersion, type KubeObject } from "../api/object.ts";
 import type { Reply } from "../apiserver/call.ts";
 import { decodeObject, fieldValidationOf, parseBody, settle as settleFields } from "../apiserver/decode.ts";
 import { applyPatch } from "../apiserver/patch-request.ts";
 import { badRequest, notFound } from "../apiserver/status-errors.ts";
 import { type Parts, storedPath, type V3Request, type Verb, writeOf } from "./request.ts";
-import { refuseFields } from "./validate.ts";
 import { findServed, isWriteConflict, mustBeNamed, replace, replyTo, settle } from "./writing.ts";
 
 const APPLY = "application/apply-patch+yaml";

@@ -1,5 +1,7 @@
 import { Access } from "../aggregated/access.ts";
 import { serveAggregated, untilDone } from "../aggregated/serve.ts";
+import { TierAccess } from "../aggregated/tier-access.ts";
+import { v3Kinds } from "../aggregated/v3-kinds.ts";
 import { Translator } from "../api/resources/v3-translate.ts";
 import { parseVersion } from "../api/tables/version.ts";
 import type { Transport } from "../api/transport.ts";
@@ -15,9 +17,7 @@ import { createBuiltIns } from "./built-ins.ts";
 import { readV3ApiConfig } from "./config.ts";
 import { Front } from "./front.ts";
 import { Guards } from "./guards.ts";
-import { v3Kinds } from "./kinds.ts";
 import { missingDefinitions } from "./missing-definitions.ts";
-import { TierAccess } from "./tier-access.ts";
 import { Warnings } from "./warnings.ts";
 
 /** `vendor apiserver`: the aggregated API `vendor.io/v3`, a front over the stored resources of the main API server. */

@@ -1,4 +1,6 @@
 import type { Access } from "../aggregated/access.ts";
+import type { TierAccess } from "../aggregated/tier-access.ts";
+import type { V3Kind } from "../aggregated/v3-kinds.ts";
 import type { ObjectRef } from "../api/object.ts";
 import type { Translator } from "../api/resources/v3-translate.ts";
 import type { ApiRequest } from "../api/transport.ts";
@@ -8,8 +10,6 @@ import { type Shaper, shaperOf } from "../apiserver/shape.ts";
 import { collectionPath, objectPath } from "../cluster/paths.ts";
 import type { Backend } from "./backend.ts";
 import type { Guards } from "./guards.ts";
-import type { V3Kind } from "./kinds.ts";
-import type { TierAccess } from "./tier-access.ts";
 import type { Warnings } from "./warnings.ts";
 
 /** What every verb works with. */

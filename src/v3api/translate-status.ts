@@ -1,7 +1,7 @@
+import type { V3Kind } from "../aggregated/v3-kinds.ts";
 import { servedPolicyName } from "../api/resources/policy-names.ts";
 import type { Translator } from "../api/resources/v3-translate.ts";
 import { type Status, type StatusDetails, StatusError } from "../api/status.ts";
-import type { V3Kind } from "./kinds.ts";
 
 /** A refusal of the main API server in the terms of this API. What was refused to this server itself is not the client's fault. */
 export function refusalToServed(error: unknown, kind: V3Kind, translator: Translator): unknown {

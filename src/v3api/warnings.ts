@@ -1,8 +1,8 @@
+import type { V3Kind } from "../aggregated/v3-kinds.ts";
 import { type Names, vendorNames } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
 import { warningFacts, warningText, writeWarnings } from "../api/validation/write-warnings.ts";
 import type { Backend } from "./backend.ts";
-import type { V3Kind } from "./kinds.ts";
 
 /** What is stored though this cluster does not do it, said to whoever writes it. */
 export class Warnings {

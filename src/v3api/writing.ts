@@ -1,3 +1,4 @@
+import { causesOf, refuseFields } from "../aggregated/v3-causes.ts";
 import type { KubeObject } from "../api/object.ts";
 import { setDefaults } from "../api/resources/v3-defaults.ts";
 import { type StatusCause, StatusError } from "../api/status.ts";
@@ -6,7 +7,6 @@ import { decodeObject, fieldValidationOf } from "../apiserver/decode.ts";
 import { badRequest, invalid, notFound } from "../apiserver/status-errors.ts";
 import { warningHeader } from "../apiserver/write.ts";
 import { type Parts, shaper, storedPath, storedRef, type V3Request, type Verb, writeOf } from "./request.ts";
-import { causesOf, refuseFields } from "./validate.ts";
 
 export const create: Verb = async (parts, asked) => {
   const { object, warnings } = decodeBody(asked);

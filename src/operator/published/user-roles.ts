@@ -69,7 +69,7 @@ function served({ groups, kinds }: Names, nouns: readonly Noun[], verbs: readonl
   );
 }
 
-/** The rights to policies are asked for by tier, under this name (see `v3api/tier-access.ts`). */
+/** The rights to policies are asked for by tier, under this name (see `aggregated/tier-access.ts`). */
 function inDefaultTier(
   { groups, kinds }: Names,
   noun: "networkPolicy" | "globalNetworkPolicy",

@@ -11,7 +11,7 @@ import { validateObject } from "../api/validation/validate.ts";
 import { checkSchema } from "../apiserver/decode.ts";
 import { metadataProblems } from "../apiserver/metadata.ts";
 import { invalid } from "../apiserver/status-errors.ts";
-import type { V3Kind } from "./kinds.ts";
+import type { V3Kind } from "./v3-kinds.ts";
 
 /** What a name made from a `generateName` will look like. */
 const STAND_IN = "xxxxx";

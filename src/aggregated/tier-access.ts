@@ -1,9 +1,9 @@
-import type { Access } from "../aggregated/access.ts";
 import { storedPolicyName, tierOf } from "../api/resources/policy-names.ts";
 import type { UserInfo } from "../apiserver/call.ts";
 import type { ResourceRequest } from "../apiserver/request-info.ts";
 import { forbidden } from "../apiserver/status-errors.ts";
-import type { V3Kind } from "./kinds.ts";
+import type { Access } from "./access.ts";
+import type { V3Kind } from "./v3-kinds.ts";
 
 /** What a request wants of policies. */
 export type PolicyRequest = Pick<ResourceRequest, "verb" | "namespace">;
