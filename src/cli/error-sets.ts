@@ -15,6 +15,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "dataplane/nft/errors.ts": () => import("../dataplane/nft/errors.ts"),
   "dataplane/kube-proxy/errors.ts": () => import("../dataplane/kube-proxy/errors.ts"),
   "flows/errors.ts": () => import("../flows/errors.ts"),
+  "flows/preview/errors.ts": () => import("../flows/preview/errors.ts"),
   "flows/query/errors.ts": () => import("../flows/query/errors.ts"),
   "ipam/errors.ts": () => import("../ipam/errors.ts"),
   "kernel/errors.ts": () => import("../kernel/errors.ts"),

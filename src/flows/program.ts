@@ -26,6 +26,7 @@ import { flowLogsMetrics } from "./flow-logs-metrics.ts";
 import { agentPort } from "./ingest/agent-port.ts";
 import { flowPace } from "./ingest/flow-pace.ts";
 import { knownRules } from "./known-rules.ts";
+import { flowPreviews } from "./preview/flow-previews.ts";
 import { proposePolicies } from "./propose/flow-proposals.ts";
 import { flowServices } from "./public-grpc/flow-services.ts";
 import { reportCollection } from "./report-collection.ts";
@@ -74,6 +75,7 @@ export const flowLogsProgram: Program = async (world) => {
       ...{ kind, store, pace, metrics, access, stopping: signal, knownRules: knownRules(client, clock) },
       explain: (asked) => explainFlow(asked, { access, objects, release: config.version }),
       propose: (asked) => proposePolicies(asked, store, { access, objects }),
+      preview: flowPreviews({ access, objects, store, release: config.version }),
       documents: new Documents(registry, version, () => ({ subresources: FLOW_SUBRESOURCES, foreign: [] })),
       ready: {},
     });

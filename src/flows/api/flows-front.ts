@@ -1,6 +1,7 @@
 import type { Access } from "../../aggregated/access.ts";
 import { FLOW_LOGS_API } from "../../api/names.ts";
 import type { FlowExplanation } from "../../api/protocol/flow-explanation.ts";
+import type { FlowPreview } from "../../api/protocol/flow-preview.ts";
 import { type FlowProposal, PROPOSAL_KINDS } from "../../api/protocol/flow-proposal.ts";
 import { StatusError } from "../../api/status.ts";
 import type { Incoming, Reply, Sink, UserInfo } from "../../apiserver/call.ts";
@@ -24,6 +25,7 @@ import { type HealthChecks, runHealthChecks } from "../../kit/health-server.ts";
 import { METRICS_CONTENT_TYPE, type Metrics } from "../../kit/metrics.ts";
 import type { AskedExplanation } from "../explain/flow-explanations.ts";
 import type { FlowPace } from "../ingest/flow-pace.ts";
+import type { AskedPreview } from "../preview/flow-previews.ts";
 import type { AskedProposal } from "../propose/flow-proposals.ts";
 import { errors } from "../store/errors.ts";
 import type { FlowList, FlowStore } from "../store/flow-store.ts";
@@ -59,6 +61,7 @@ export interface FlowsFrontParts {
   knownRules(by: "policy" | "rule"): Promise<KnownRule[]>;
   explain(asked: AskedExplanation): Promise<FlowExplanation>;
   propose(asked: AskedProposal): Promise<FlowProposal>;
+  preview(asked: AskedPreview): Promise<FlowPreview>;
   stopping: AbortSignal;
 }
 
@@ -106,8 +109,9 @@ export class FlowsFront implements Handler {
       return this.#parts.documents.answer(incoming, info.path, params);
     }
     const answer = this.#answerOf(info);
-    // An explanation is of a flow that the reader may get; of policies it asks itself.
-    await this.#authorize(incoming.user, { ...info, plural: "flows", subresource: "" });
+    // An explanation is of a flow that the reader may get, what is calculated of many of flows that it may list; of policies they ask themselves.
+    const verb = info.verb === "create" ? "list" : info.verb;
+    await this.#authorize(incoming.user, { ...info, verb, plural: "flows", subresource: "" });
     const { namespace } = info;
     const visible = namespace === "" ? undefined : (name: string) => name === namespace;
     return await answer({ info, params, incoming, visible });
@@ -126,6 +130,11 @@ export class FlowsFront implements Handler {
       if (verb === "list") return (asked) => this.#list(asked);
       if (verb === "watch") return (asked) => this.#watch(asked);
       throw methodNotAllowed(this.#parts.kind, verb);
+    }
+    const calculated = { previews: this.#preview };
+    if (Object.hasOwn(calculated, plural) && info.name === "") {
+      if (verb !== "create") throw methodNotAllowed({ group, plural }, verb);
+      return calculated[plural as keyof typeof calculated].bind(this);
     }
     const about = {
       ...{ hints: this.#hints, top: this.#top, statistics: this.#statistics, timeline: this.#timeline },
@@ -163,6 +172,11 @@ export class FlowsFront implements Handler {
     } finally {
       this.#explanations--;
     }
+  }
+
+  async #preview({ info, incoming, visible }: Asked): Promise<Reply> {
+    const preview = await this.#parts.preview({ incoming, namespace: info.namespace, visible });
+    return { status: 201, headers: { "content-type": "application/json" }, body: JSON.stringify(preview) };
   }
 
   #list({ info, params, incoming, visible }: Asked): Reply {
@@ -309,6 +323,7 @@ function statusOf(error: CodedError): StatusError {
       return expired(text);
     case "FLOW_EXPLANATIONS_FULL":
     case "FLOW_PROPOSALS_FULL":
+    case "FLOW_PREVIEWS_FULL":
     case "FLOW_WATCHES_FULL":
       return new StatusError(429, "TooManyRequests", text);
     default:

@@ -9,7 +9,7 @@ import { type AskedEnd, askNodes, packetOf } from "./ask-nodes.ts";
 import type { ClusterObjects } from "./cluster-objects.ts";
 import { isPolicyReason } from "./drop-reasons.ts";
 import { type FlowPlaces, flowPlaces } from "./flow-places.ts";
-import { nameOf } from "./flow-words.ts";
+import { countedAt, isLost, lastHit, lostText, NO_END, placesUnknown, protocolUnknown } from "./flow-words.ts";
 import { nearMisses } from "./near-misses.ts";
 import { policyAccess } from "./policy-access.ts";
 import { policyReferences } from "./policy-references.ts";
@@ -96,28 +96,15 @@ interface Calculated {
   note: string | undefined;
 }
 
-const POLICY_UNKNOWN = "the workload is not known here";
-
 function calculate(objects: ClusterObjects, key: FlowKey, places: FlowPlaces): Calculated {
   const unknown = (note: string): Calculated => ({ ends: [], note });
-  if ("unknown" in places) {
-    if (places.unknown === "family") return unknown("The two ends have no addresses of one family any more.");
-    const end = key[places.unknown];
-    return unknown(
-      end.type === "Workload"
-        ? `${nameOf(end)} has no pods with an address any more.`
-        : `No address of ${nameOf(end)} is known.`,
-    );
-  }
+  if ("unknown" in places) return unknown(placesUnknown(places, key));
   const packet = packetOf(key, places.from, places.to);
-  if (!packet) return unknown(`${key.protocol} is no protocol that policy can be asked about.`);
+  if (!packet) return unknown(protocolUnknown(key));
   const ends = askNodes(objects, packet, places.from, places.to);
-  const lost = ends.find(({ because, verdict }) => verdict === "Deny" && because === POLICY_UNKNOWN);
-  if (lost)
-    return unknown(
-      `${nameOf(lost.direction === "Egress" ? key.from : key.to)} has no address that the cluster gave it.`,
-    );
-  if (ends.length === 0) return unknown("Neither end is in the cluster any more.");
+  const lost = ends.find(isLost);
+  if (lost) return unknown(lostText(lost, key));
+  if (ends.length === 0) return unknown(NO_END);
   // An end that asks nothing has nothing to show.
   return { ends: ends.filter(({ steps, verdict }) => steps.length > 0 || verdict === "Deny"), note: undefined };
 }
@@ -132,10 +119,6 @@ function hiddenEnd({ direction }: AskedEnd, key: FlowKey): ExplainedEnd {
   const end = direction === "Egress" ? key.from : key.to;
   const whose = end.namespace === "" ? "of the whole cluster" : `of namespace ${end.namespace}`;
   return { direction, unknown: `shown to who may list flows ${whose}`, steps: [] };
-}
-
-function countedAt({ reporter }: FlowKey): readonly PolicyHit["direction"][] {
-  return reporter === "Source" ? ["Egress"] : reporter === "Destination" ? ["Ingress"] : ["Egress", "Ingress"];
 }
 
 function isCounted({ direction }: ExplainedEnd, key: FlowKey): boolean {
@@ -154,10 +137,6 @@ function hasChanged(key: FlowKey, verdict: "Allow" | "Deny", hits: readonly Poli
 
 function nameOfHit({ kind, tier, namespace, name, rule }: PolicyHit): string {
   return JSON.stringify([kind, kind === "Profile" ? "" : tier, namespace, name, rule ?? -1]);
-}
-
-function lastHit(hits: readonly PolicyHit[]): PolicyHit | undefined {
-  return hits.findLast(({ staged }) => !staged);
 }
 
 async function shownHits(hits: readonly PolicyHit[], { access }: ShowingParts): Promise<PolicyHit[]> {

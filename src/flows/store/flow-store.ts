@@ -1,12 +1,13 @@
 import type { FlowBatch, FlowCounts, FlowKey } from "../../api/protocol/flow.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
-import { turns } from "../turns.ts";
+import { type Turns, turns } from "../turns.ts";
 import { type Bucket, SHED_LEVELS, type ShedLevel } from "./bucket.ts";
 import { COUNTS } from "./counts.ts";
 import { errors } from "./errors.ts";
 import { FlowHistory, type HistoryLimits } from "./flow-history.ts";
 import { flowId } from "./flow-identity.ts";
 import { FlowPages, type KeptList } from "./flow-pages.ts";
+import { type FlowPairs, flowPairs } from "./flow-pairs.ts";
 import { type FlowEvent, positionOf, type WatchedFlows, watchHistory } from "./flow-watch.ts";
 import { NodeReports, type NodeTrouble } from "./node-reports.ts";
 import {
@@ -210,6 +211,13 @@ export class FlowStore {
     const everything = addressesIn(found.flows, range, { showsSource: true, showsDestination: true });
     const { sourceAddresses: sources, destinationAddresses: destinations } = everything;
     return { flow: seenFlow(found, range), key: newest.key, sources, destinations };
+  }
+
+  /** What policy is asked about, for calculations: flows by ends, port and protocol, at most so many. */
+  async pairs(asked: Asked & { most: number; turn: Turns }): Promise<FlowCoverage & FlowPairs> {
+    const selection = this.#select(asked);
+    const coverage = this.#coverage(selection, asked.visible);
+    return { ...coverage, ...(await flowPairs(selection, asked.most, asked.turn)) };
   }
 
   /**

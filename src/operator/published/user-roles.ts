@@ -48,7 +48,12 @@ function viewRules(names: Names): Rule[] {
 }
 
 function editRules(names: Names): Rule[] {
-  return [served(names, ["networkPolicy"], CHANGE), inDefaultTier(names, "networkPolicy", CHANGE)];
+  return [
+    served(names, ["networkPolicy"], CHANGE),
+    inDefaultTier(names, "networkPolicy", CHANGE),
+    // Of what its user could write: each object is asked about.
+    rule(FLOW_LOGS_API.group, ["previews"], ["create"]),
+  ];
 }
 
 /**
