@@ -41,13 +41,13 @@ function whenText(time: number): string {
   return Number.isFinite(time) && Math.abs(time) < 8.64e15 ? new Date(time).toISOString().replace(/\.\d+Z$/, "Z") : "";
 }
 
-function endText({ namespace, name }: FlowKey["from"]): string {
+export function endText({ namespace, name }: FlowKey["from"]): string {
   return pairText({ namespace, name: name || "*" });
 }
 
 const WITH_PORTS = /^(?:tcp|udp|sctp)$/i;
 
-function portText({ port, protocol }: FlowKey): string {
+export function portText({ port, protocol }: Pick<FlowKey, "port" | "protocol">): string {
   if (port === 0 && !WITH_PORTS.test(protocol)) return protocol;
   return `${port || "*"}/${protocol}`;
 }
@@ -58,7 +58,7 @@ function decidedBy({ policies }: FlowKey): string {
   return decided ? hitText(decided) : "";
 }
 
-function hitText(hit: PolicyHit): string {
+export function hitText(hit: PolicyHit): string {
   if (hit.kind === "EndOfTier") return `end of tier ${hit.tier}`;
   if (hit.kind === "NoProfile") return "no profile";
   if (hit.kind === "Profile") return hit.name ? `profile ${hit.name}` : "a profile";
@@ -80,7 +80,7 @@ function addressesText({ sourceAddresses, destinationAddresses, more }: TableFlo
 const UNITS = ["B", "kB", "MB", "GB", "TB", "PB"];
 
 /** Three digits at most, as a query takes it. */
-function bytesText(bytes: number): string {
+export function bytesText(bytes: number): string {
   let [value, unit] = [bytes, 0];
   while (value >= 999.5 && unit < UNITS.length - 1) [value, unit] = [value / 1_000, unit + 1];
   const text = unit === 0 || value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2);

@@ -43,8 +43,8 @@ export interface Identity {
 export interface FlowsApi {
   api: Api;
   keys: ReturnType<typeof createClusterKeys>;
-  /** As a client of the main API server. */
-  ask(path: string, identity?: Identity): Promise<Answer>;
+  /** As a client of the main API server; with a body it is a POST. */
+  ask(path: string, identity?: Identity, body?: object): Promise<Answer>;
   /** Resolves with the first word of an answer that goes on until the signal. */
   watch(path: string, identity: Identity, signal: AbortSignal): Promise<string>;
   /** Past the main API server, to vendor-flow-logs itself. */
@@ -165,7 +165,7 @@ export async function startFlowsApi(users: readonly string[]): Promise<FlowsApi>
   };
   const flows: FlowsApi = {
     ...{ api, keys },
-    ask: (path, identity) => ask(main.port, keys.authority.certificate, path, identity),
+    ask: (path, identity, body) => ask(main.port, keys.authority.certificate, path, identity, body),
     watch: (path, { token }, signal) =>
       new Promise((resolve, reject) => {
         const options = {
@@ -238,11 +238,19 @@ export async function startFlowsApi(users: readonly string[]): Promise<FlowsApi>
   return flows;
 }
 
-function ask(port: number, ca: string, path: string, { token, pair, headers }: Identity = {}): Promise<Answer> {
+function ask(
+  port: number,
+  ca: string,
+  path: string,
+  { token, pair, headers }: Identity = {},
+  sentBody?: object,
+): Promise<Answer> {
   const keys = pair && { cert: pair.certificate, key: pair.key };
-  const sent = { ...(token && { authorization: `Bearer ${token}` }), ...headers };
+  const type = sentBody && { "content-type": "application/json" };
+  const sent = { ...type, ...(token && { authorization: `Bearer ${token}` }), ...headers };
+  const method = sentBody ? "POST" : "GET";
   return new Promise((resolve, reject) => {
-    request({ host: "127.0.0.1", port, path, headers: sent, ca, agent: false, ...keys }, (response) => {
+    request({ host: "127.0.0.1", port, path, method, headers: sent, ca, agent: false, ...keys }, (response) => {
       let text = "";
       response.setEncoding("utf8").on("data", (chunk: string) => {
         text += chunk;
@@ -253,6 +261,6 @@ function ask(port: number, ca: string, path: string, { token, pair, headers }: I
       });
     })
       .on("error", reject)
-      .end();
+      .end(sentBody && JSON.stringify(sentBody));
   });
 }

@@ -1,4 +1,5 @@
 import { vendorNames } from "../../api/names.ts";
+import type { KubeObject } from "../../api/object.ts";
 import { type Calculator, createCalculator } from "../../calc/calculator.ts";
 import type { Packet } from "../../calc/model.ts";
 import { ModelCopy } from "../../calc/model-copy.ts";
@@ -6,7 +7,7 @@ import { type DecidedEnd, decideEnd, type EndQuestion } from "../explain/ask-nod
 import type { ClusterObjects } from "../explain/cluster-objects.ts";
 import { modelObjects } from "../explain/node-model.ts";
 import type { Turns } from "../turns.ts";
-import type { SettledChange } from "./settled-change.ts";
+import type { PolicyChange } from "./policy-changes.ts";
 
 export interface NodeQuestion {
   question: EndQuestion;
@@ -18,12 +19,18 @@ export interface ComparedEnd {
   after: DecidedEnd;
 }
 
+/** What is set, or, if nothing is kept, removed. */
+export interface NodeChange {
+  change: Pick<PolicyChange, "kept" | "ref">;
+  kept: KubeObject | undefined;
+}
+
 export interface NodeComparison {
   node: string;
   /** At least what is about packets between the addresses of the questions. */
   objects: ClusterObjects;
   questions: readonly NodeQuestion[];
-  changes: readonly Pick<SettledChange, "change" | "kept">[];
+  changes: readonly NodeChange[];
 }
 
 /** What the agent of a node decides, and what it would decide: one calculation, asked, changed as the agent would be told, and asked again. */

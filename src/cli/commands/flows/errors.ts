@@ -22,6 +22,14 @@ export const errors = defineErrors({
     fix: () => "take an ID from vendorctl flows -o wide; explain it with the same -n",
     exitCode: EXIT.usage,
   },
+  FLOW_PREVIEW_FORBIDDEN: {
+    means: "The user may not list the flows of a preview, or not make the change that is previewed.",
+    example: [
+      'User "ana" cannot create resource "networkpolicies" in API group "vendor.io" in the namespace "pay", and a preview of it takes that right',
+    ],
+    say: (why: string) => why,
+    fix: () => "preview a change that you may make, or ask for the right that the sentence names",
+  },
   FLOWS_REFUSED: {
     means: "vendor-flow-logs refused what was asked for.",
     example: ['flows cannot be listed by "bytes", only by from, to, port'],

@@ -11,7 +11,8 @@ const MOST = 100_000;
 
 /** Flow logs: what is in them, and whether there are any. */
 export function addFlowLogsCommands(program: Command, start: Start): void {
-  const flows = document(program.command("flows"), {
+  // So that -f after the name of a command is that command's.
+  const flows = document(program.command("flows").enablePositionalOptions(), {
     short: "Display flows: who spoke to whom, and which policy decided",
     long: "Display flows of flow logs: who spoke to whom, what was allowed and denied, and by which rule. A query is made of terms such as from:shop/*, to:pay/api, port:8000-8100, verdict:deny, since:15m; -TERM means not, and (A or B) either. The guide has all fields.",
     examples: [
@@ -78,6 +79,20 @@ export function addFlowLogsCommands(program: Command, start: Start): void {
     .option("--addresses", "rules for addresses outside and of nodes, as prefixes")
     .option("--api <api>", `${PROPOSAL_KINDS.join(" or ")} (default: kubernetes)`, oneOf("--api", PROPOSAL_KINDS))
     .action(start(async () => (await import("./propose-policies.run.ts")).proposePolicies));
+  document(flows.command("preview"), {
+    short: "Show what a change of policies would have done to recorded flows",
+    long: "Ask recorded flows of the policies as they are and with a change: objects of files, new or in place of those that are there, and deletions. Nothing is changed. It takes the right to list the flows, and to make the change. Pairs of ends whose verdict would be another one are printed, those that would be denied first.",
+    examples: [
+      ["What a policy would deny", "vendorctl flows preview -f policy.yaml"],
+      ["Of one workload, in the last 15 minutes", "vendorctl flows preview -f policy.yaml to:pay/api since:15m"],
+      ["What a deletion would allow", "vendorctl flows preview -n pay --delete networkpolicy/lock"],
+    ],
+  })
+    .argument("[query...]", "terms of a query; none: all flows")
+    .option("-f, --filename <file>", "a file, a folder or - for standard input (repeatable)", repeated("--filename"))
+    .option("--delete <kind/name>", "an object that would be deleted (repeatable)", repeated("--delete"))
+    .option("-A, --all-namespaces", "flows of all namespaces, or fail (default: of all that you may list)")
+    .action(start(async () => (await import("./preview-flows.run.ts")).previewFlows));
 }
 
 /** The page that shows the same. */
@@ -93,6 +108,11 @@ export function addUICommand(program: Command, start: Start): void {
     .option("--port <port>", "port on 127.0.0.1 (default: any free one)", wholeNumber("--port", 1, 65_535))
     .option("--no-open", "open no browser")
     .action(start(async () => (await import("./ui.run.ts")).openUI));
+}
+
+function repeated(flag: string): (text: string, before?: string[]) => string[] {
+  const wanted = flag === "--delete" ? "KIND/NAME" : "the path of a file or folder";
+  return (text, before = []) => [...before, someText(flag, wanted)(text)];
 }
 
 function addQuery(command: Command): Command {

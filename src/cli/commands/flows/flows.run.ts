@@ -3,6 +3,7 @@ import type { KubeObject } from "../../../api/object.ts";
 import type { Status } from "../../../api/status.ts";
 import type { ApiResponse } from "../../../api/transport.ts";
 import type { Client } from "../../../cluster/client.ts";
+import { statusError } from "../../../cluster/failures.ts";
 import { loadConnection } from "../../../cluster/kubeconfig.ts";
 import { tableFlow } from "../../../flows/api/flow-object.ts";
 import { parseQuery } from "../../../flows/query/parse-query.ts";
@@ -156,6 +157,7 @@ function sayWhatIsMissing(session: Session, { shed = {}, nodes = {} }: ListMetad
 /** What the API gives in one place: a namespace, or the whole cluster. */
 export interface Flows {
   get(resource: string, query: Record<string, string | undefined>, signal: AbortSignal): Promise<unknown>;
+  post(resource: string, body: object, signal: AbortSignal): Promise<unknown>;
   /** Undefined: there is no such object, where the API is served. */
   find(path: string, signal: AbortSignal): Promise<unknown>;
   watch(
@@ -167,7 +169,7 @@ export interface Flows {
 export async function withFlows(
   session: Session,
   { allNamespaces }: FlowFlags,
-  work: (flows: Flows, signal: AbortSignal) => Promise<void>,
+  work: (flows: Flows, signal: AbortSignal, namespace: string) => Promise<void>,
 ): Promise<void> {
   const { kubeconfig, context, namespace, as, asGroup } = session.flags;
   if (allNamespaces && namespace !== undefined) throw usage.USAGE("-A and -n exclude each other", "omit one of them");
@@ -175,7 +177,7 @@ export async function withFlows(
     const whole = namespace === undefined && (allNamespaces === true || (await mayListAll(client, signal)));
     const own = loadConnection({ kubeconfig, context, namespace, as, asGroups: asGroup }).namespace || "default";
     if (!whole && namespace === undefined && !session.flags.quiet) session.err(`flows of namespace ${own}\n`);
-    await work(flowsIn(client, whole ? undefined : (namespace ?? own)), signal);
+    await work(flowsIn(client, whole ? undefined : (namespace ?? own)), signal, namespace ?? own);
   });
 }
 
@@ -200,6 +202,22 @@ function flowsIn(client: Client, namespace: string | undefined): Flows {
     async get(resource, query, signal) {
       const response = await client.raw({ method: "GET", path: `${root}/${resource}`, query, signal });
       return JSON.parse(await bodyOf(response));
+    },
+    async post(resource, body, signal) {
+      const headers = { "content-type": "application/json" };
+      const sent = {
+        method: "POST",
+        path: `${root}/${resource}`,
+        headers,
+        body: JSON.stringify(body),
+        signal,
+      } as const;
+      const response = await client.raw(sent);
+      // Of an object that is not there, and not of an API.
+      if (response.status !== 404) return JSON.parse(await bodyOf(response));
+      const text = await response.text();
+      const { message, code } = statusError(404, text);
+      throw nameIn(text) === undefined ? refusalOf({ code, message }) : errors.FLOWS_REFUSED(message);
     },
     async find(path, signal) {
       const response = await client.raw({ method: "GET", path: `${root}/${path}`, signal });
