@@ -72,7 +72,18 @@ export function buildProgram(world: CliContext): Command {
   addResourceCommands(program, start);
   program.commandsGroup("Troubleshooting and Other Commands:");
   addOtherCommands(program, world, start);
+  program.hook("preSubcommand", (_, group) => leaveLetters(group, program.args.slice(1)));
   return program;
+}
+
+/** A letter that a group and its command have for different flags is the command's: `flows -f` follows, `flows preview -f` names a file. */
+function leaveLetters(group: Command, words: readonly string[]): void {
+  const first = words.find((word) => !word.startsWith("-"));
+  const command = group.commands.find((one) => one.name() === first);
+  for (const option of group.options) {
+    const isOther = (own: Option) => own.short === option.short && own.attributeName() !== option.attributeName();
+    if (option.short !== undefined && command?.options.some(isOther)) delete option.short;
+  }
 }
 
 /** The parser gives a flag that a group of commands has too to the group, wherever it stands. */

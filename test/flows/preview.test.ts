@@ -268,7 +268,10 @@ describe("who previews", () => {
     const deny = v3(
       "NetworkPolicy",
       { name: "deny", namespace: "pay" },
-      { order: 1, selector: "all()", ingress: [{ action: "Deny", protocol: "TCP", destination: { ports: [443] } }] },
+      {
+        ...{ order: 1, selector: 'app == "ledger"' },
+        ingress: [{ action: "Deny", protocol: "TCP", destination: { ports: [443] } }],
+      },
     );
     const { changed } = await preview("writer", "pay", { objects: [deny] });
     expect(changed).toHaveLength(1);

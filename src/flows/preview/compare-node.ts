@@ -19,6 +19,9 @@ export interface ComparedEnd {
   after: DecidedEnd;
 }
 
+/** So many objects are calculated in one step: all at once would keep the event loop for tens of milliseconds. */
+const AT_ONCE = 16;
+
 /** What is set, or, if nothing is kept, removed. */
 export interface NodeChange {
   change: Pick<PolicyChange, "kept" | "ref">;
@@ -40,12 +43,14 @@ export async function compareNode(
 ): Promise<ComparedEnd[]> {
   const addresses = new Set(questions.flatMap(({ packet }) => [packet.source, packet.destination]));
   const calculator = createCalculator(node, vendorNames);
+  const model = new ModelCopy();
+  let count = 0;
   for (const object of modelObjects(objects, node, [...addresses])) {
     calculator.set(object);
+    if (++count % AT_ONCE === 0) take(calculator, model);
     await turn();
   }
   calculator.inSync();
-  const model = new ModelCopy();
   const ask = async () => {
     take(calculator, model);
     const ends: DecidedEnd[] = [];

@@ -11,8 +11,7 @@ const MOST = 100_000;
 
 /** Flow logs: what is in them, and whether there are any. */
 export function addFlowLogsCommands(program: Command, start: Start): void {
-  // So that -f after the name of a command is that command's.
-  const flows = document(program.command("flows").enablePositionalOptions(), {
+  const flows = document(program.command("flows"), {
     short: "Display flows: who spoke to whom, and which policy decided",
     long: "Display flows of flow logs: who spoke to whom, what was allowed and denied, and by which rule. A query is made of terms such as from:shop/*, to:pay/api, port:8000-8100, verdict:deny, since:15m; -TERM means not, and (A or B) either. The guide has all fields.",
     examples: [
