@@ -20,7 +20,7 @@ export interface ComparedEnd {
 }
 
 /** So many objects are calculated in one step: all at once would keep the event loop for tens of milliseconds. */
-const AT_ONCE = 16;
+const AT_ONCE = 8;
 
 /** What is set, or, if nothing is kept, removed. */
 export interface NodeChange {
