@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { v3Kinds } from "../../src/aggregated/v3-kinds.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { validateObject } from "../../src/api/validation/validate.ts";
-import { v3Kinds } from "../../src/aggregated/v3-kinds.ts";
 import { conformanceData, NO_CONFORMANCE_DATA } from "../support/conformance.ts";
 import { startV3Api, type V3Api } from "../support/v3-api.ts";
 

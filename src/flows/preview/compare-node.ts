@@ -36,7 +36,7 @@ export interface NodeComparison {
   changes: readonly NodeChange[];
 }
 
-/** What the agent of a node decides, and what it would decide: one calculation, asked, changed as the agent would be told, and asked again. */
+/** What the agent of a node decides, and what it would decide: one calculation, asked, changed as the agent's watch would change it, and asked again. */
 export async function compareNode(
   { node, objects, questions, changes }: NodeComparison,
   turn: Turns,

@@ -31,7 +31,7 @@ export interface PreviewParts {
   access: Access;
   objects(): Promise<ClusterObjects>;
   store: FlowStore;
-  /** Ours: objects are judged as it would. */
+  /** Ours: objects are validated as it would. */
   release: string;
 }
 
