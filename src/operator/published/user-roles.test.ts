@@ -27,13 +27,14 @@ describe("the roles of users", () => {
     );
   });
 
-  it("let view read, and edit and admin write network policies and nothing else", () => {
+  it("let view read, and edit and admin write network policies and nothing else, and preview them", () => {
     expect(new Set(rulesOf("view").flatMap(({ verbs }) => verbs))).toEqual(new Set(READING));
     const writable = (label: string) =>
       rulesOf(label)
         .filter(({ verbs }) => verbs.some((verb) => !READING.includes(verb)))
         .flatMap(({ resources }) => resources);
-    expect(writable("edit")).toEqual(["networkpolicies", "tier.networkpolicies"]);
+    // A preview stores nothing, and takes the right to write what is in it.
+    expect(writable("edit")).toEqual(["networkpolicies", "tier.networkpolicies", "previews"]);
     expect(writable("admin")).toEqual(writable("edit"));
   });
 
