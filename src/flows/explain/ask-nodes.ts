@@ -90,7 +90,7 @@ function decided(model: DataplaneModel, { end, from, to }: EndQuestion, traced: 
 const NO_POLICY: Place = { at: "interface", endpoint: undefined };
 
 /** The way of the packet as the node of this end sees it. */
-export function pathOf(model: DataplaneModel, { end, node, from, to }: EndQuestion): { from: Place; to: Place } {
+function pathOf(model: DataplaneModel, { end, node, from, to }: EndQuestion): { from: Place; to: Place } {
   const isOneNode = from.node === to.node;
   if (end === "egress") return { from: placeIn(from), to: isOneNode ? placeIn(to) : uplinkOf(model, node) };
   // A node reaches its own pods whatever policy says, and a pod itself.
