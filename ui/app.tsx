@@ -7,12 +7,14 @@ import { MapScreen } from "./map/map-screen.tsx";
 import * as page from "./page-state.ts";
 import { PoliciesScreen } from "./policies/policies-screen.tsx";
 import { QueryField } from "./query/query-field.tsx";
+import { outcomeOf } from "./runs/run-text.ts";
+import { RunsScreen } from "./runs/runs-screen.tsx";
 import type { Session } from "./session/session.ts";
 import { SignIn } from "./session/sign-in.tsx";
 import { SCREENS, type Screen, THEMES, type Theme, writeHash } from "./url-state.ts";
 import { WhyDrawer } from "./why/why-drawer.tsx";
 
-const TITLES: Readonly<Record<Screen, string>> = { flows: "Flows", map: "Map", policies: "Policies" };
+const TITLES: Readonly<Record<Screen, string>> = { flows: "Flows", map: "Map", policies: "Policies", runs: "Runs" };
 const THEME_SIGNS: Readonly<Record<Theme, string>> = { auto: "◐", light: "☀", dark: "☾" };
 /** How long a `g` waits for the key after it. */
 const SECOND_KEY_MS = 1_500;
@@ -33,6 +35,7 @@ export function App() {
           {page.screen.value === "flows" && <FlowsScreen />}
           {page.screen.value === "map" && <MapScreen />}
           {page.screen.value === "policies" && <PoliciesScreen />}
+          {page.screen.value === "runs" && <RunsScreen />}
           {isExplained && flow !== "" && <WhyDrawer />}
         </>
       ) : (
@@ -59,7 +62,7 @@ function TopLine({ session }: { session: Session | undefined }) {
       )}
       {session && (
         <nav aria-label="Screens">
-          {SCREENS.map((screen) => (
+          {SCREENS.filter((screen) => screen !== "runs" || session.runs).map((screen) => (
             <a
               key={screen}
               href={writeHash({ ...state, screen })}
@@ -72,6 +75,7 @@ function TopLine({ session }: { session: Session | undefined }) {
       )}
       {session && (!session.wholeCluster || state.namespace !== "") && <NamespaceField session={session} />}
       <span class="grow" />
+      {session?.runs && <RunningRun />}
       {session && <LiveSign />}
       <ThemeButton />
       <button
@@ -85,6 +89,22 @@ function TopLine({ session }: { session: Session | undefined }) {
         ?
       </button>
     </div>
+  );
+}
+
+/** Said once when a run begins, because the text does not change until it ends. */
+function RunningRun() {
+  const state = page.url.value;
+  const running = page.runs.value?.find((run) => run.outcome === "running" && !run.isCutOff);
+  const { sign, word } = outcomeOf({ outcome: "running", isCutOff: false });
+  return (
+    <span class="running" aria-live="polite">
+      {running && (
+        <a href={writeHash({ ...state, screen: "runs", run: running.id })} title={running.title}>
+          <span aria-hidden="true">{sign}</span> {word}: {running.title}
+        </a>
+      )}
+    </span>
   );
 }
 
@@ -157,6 +177,10 @@ function perform(command: Command, target: EventTarget | null): boolean {
       return true;
     case "step":
       // What scrolls by itself goes on doing so.
+      if (screen === "runs" && Math.abs(command.by) === 1) {
+        page.stepRun(command.by);
+        return true;
+      }
       if (screen !== "flows" || (target instanceof Element && target.closest(".drawer"))) return false;
       page.step(command.by);
       return true;
@@ -168,6 +192,7 @@ function perform(command: Command, target: EventTarget | null): boolean {
       document.querySelector<HTMLElement>(".grid, .map canvas")?.focus();
       return true;
     case "screen":
+      if (command.screen === "runs" && !page.session.value?.runs) return false;
       page.go({ screen: command.screen });
       return true;
     case "pause":

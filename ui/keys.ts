@@ -22,8 +22,8 @@ interface Shortcut {
 /** The table of the help, and of docs/guide/flow-ui.md. */
 export const SHORTCUTS: readonly Shortcut[] = [
   { keys: ["/"], about: "write a query", command: { do: "query" } },
-  { keys: ["j", "ArrowDown"], about: "next flow", command: { do: "step", by: 1 } },
-  { keys: ["k", "ArrowUp"], about: "previous flow", command: { do: "step", by: -1 } },
+  { keys: ["j", "ArrowDown"], about: "next flow or run", command: { do: "step", by: 1 } },
+  { keys: ["k", "ArrowUp"], about: "previous flow or run", command: { do: "step", by: -1 } },
   { keys: ["PageDown"], about: "a page down", command: { do: "step", by: 20 } },
   { keys: ["PageUp"], about: "a page up", command: { do: "step", by: -20 } },
   { keys: ["e", "Enter"], about: "why: the chosen flow", command: { do: "explain" } },
@@ -34,6 +34,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { keys: ["f"], isSecond: true, about: "flows", command: { do: "screen", screen: "flows" } },
   { keys: ["m"], isSecond: true, about: "map", command: { do: "screen", screen: "map" } },
   { keys: ["p"], isSecond: true, about: "policies", command: { do: "screen", screen: "policies" } },
+  { keys: ["r"], isSecond: true, about: "runs", command: { do: "screen", screen: "runs" } },
   { keys: ["?"], about: "this help", command: { do: "help" } },
 ];
 

@@ -1,6 +1,9 @@
 import { batch, computed, effect, signal } from "@preact/signals";
+import type { PageRun } from "../src/api/protocol/page-runs.ts";
 import { type ApiRefusal, type FlowsApi, isRefusal } from "./api/flows-api.ts";
 import { type MapPicture, NO_PICTURE } from "./map/map-picture.ts";
+import { followRuns } from "./runs/follow-runs.ts";
+import { stepped } from "./runs/run-text.ts";
 import { openSession, type Session } from "./session/session.ts";
 import { isStep, readHash, type UrlState, writeHash } from "./url-state.ts";
 import type { ColumnSort } from "./worker/flow-columns.ts";
@@ -28,6 +31,13 @@ const NOTHING_SHOWN: LiveTable = {
   ...{ isCut: false, from: 0, rows: [] },
 };
 export const shown = signal<LiveTable>(NOTHING_SHOWN);
+
+/** Newest first; undefined until they are known. */
+export const runs = signal<readonly PageRun[] | undefined>(undefined);
+/** Why runs cannot be shown, or not the newest of them. */
+export const runsRefusal = signal<ApiRefusal | undefined>(undefined);
+/** The one that the link names, or the newest. */
+export const run = computed(() => runs.value?.find(({ id }) => id === url.value.run) ?? runs.value?.[0]);
 
 export const screen = computed(() => url.value.screen);
 export const query = computed(() => url.value.query);
@@ -77,6 +87,11 @@ export function look(from: number, to: number): void {
 
 export function step(by: number): void {
   ask({ ask: "step", from: url.value.flow, by });
+}
+
+export function stepRun(by: number): void {
+  const next = stepped(runs.value ?? [], run.value?.id ?? "", by);
+  if (next) go({ run: next.id });
 }
 
 export function pause(): void {
@@ -139,6 +154,18 @@ export function start(): void {
     const [asked, text] = JSON.parse(followed.value) as [FlowsApi | null, string];
     isPaused.value = false;
     if (asked) ask({ ask: "follow", api: asked, query: text });
+  });
+  effect(() => {
+    const open = session.value;
+    if (!open?.runs) return undefined;
+    return followRuns(token.peek(), {
+      answered: (answer) => {
+        [runs.value, runsRefusal.value] = [answer.runs, undefined];
+      },
+      refused: (why) => {
+        runsRefusal.value = why;
+      },
+    });
   });
   const order = computed(() => `${url.value.isDescending ? "-" : ""}${url.value.sort}`);
   effect(() => {

@@ -1,6 +1,6 @@
 import { COLUMN_SORTS, type ColumnSort } from "./worker/flow-columns.ts";
 
-export const SCREENS = ["flows", "map", "policies"] as const;
+export const SCREENS = ["flows", "map", "policies", "runs"] as const;
 export type Screen = (typeof SCREENS)[number];
 
 export const THEMES = ["auto", "light", "dark"] as const;
@@ -22,12 +22,14 @@ export interface UrlState {
   /** The chosen flow is explained. */
   isExplained: boolean;
   rules: RuleFilter;
+  /** Id of the run that is chosen; empty: the newest. */
+  run: string;
   theme: Theme;
 }
 
 const FIRST_URL_STATE: UrlState = {
   ...{ screen: "flows", query: "", namespace: "", sort: "when", isDescending: true },
-  ...{ flow: "", isExplained: false, rules: "all", theme: "auto" },
+  ...{ flow: "", isExplained: false, rules: "all", run: "", theme: "auto" },
 };
 
 /** Links are written by users too: what is none of the choices is the first of them. */
@@ -40,7 +42,7 @@ export function readHash(hash: string): UrlState {
     ...{ screen: oneOf(SCREENS, text("screen")), query: text("query"), namespace: text("namespace"), flow },
     ...{ sort: sort ?? COLUMN_SORTS[0], isDescending: sort === undefined || text("sort").startsWith("-") },
     ...{ isExplained: flow !== "" && given.has("why") },
-    ...{ rules: oneOf(RULE_FILTERS, text("rules")), theme: oneOf(THEMES, text("theme")) },
+    ...{ rules: oneOf(RULE_FILTERS, text("rules")), run: text("run"), theme: oneOf(THEMES, text("theme")) },
   };
 }
 
@@ -56,6 +58,7 @@ export function writeHash(state: UrlState): string {
     ["flow", state.flow],
     ["why", state.flow !== "" && state.isExplained ? "1" : ""],
     ["rules", state.rules === first.rules ? "" : state.rules],
+    ["run", state.run],
     ["theme", state.theme === first.theme ? "" : state.theme],
   ];
   return `#${new URLSearchParams(entries.filter(([, value]) => value !== ""))}`;

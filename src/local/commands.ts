@@ -9,6 +9,7 @@ import { loadConnection } from "../cluster/kubeconfig.ts";
 import { readPageFiles } from "../flows/page/page-files.ts";
 import { serveOwnPage } from "../flows/page/serve-own-page.ts";
 import { type Log, openLog } from "../kit/log.ts";
+import { pageRunsReader } from "../procedures/run/page-runs.ts";
 import { type ClusterOptions, type ClusterStep, startCluster } from "./cluster.ts";
 import {
   ClusterFolder,
@@ -171,8 +172,10 @@ async function upHere(chosen: ClusterOptions, options: UpOptions, folder: Cluste
 /** With the rights of the cluster's kubeconfig, which is its owner's. */
 async function servePage(cluster: string, kubeconfig: string, log: Log): Promise<Pick<Listening, "url" | "close">> {
   const transport = httpsTransport(loadConnection({ kubeconfig }));
+  const client = createClient(transport, { userAgent: "vendorctl" });
   const page = await serveOwnPage({
     ...{ files: readPageFiles(), transport, log, port: 0 },
+    runs: pageRunsReader({ client, tool: VERSION }),
     about: { cluster, release: VERSION, namespace: "default", notifications: true },
   });
   return {

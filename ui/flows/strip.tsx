@@ -1,11 +1,13 @@
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import UPlot from "uplot";
+import type { PageRun } from "../../src/api/protocol/page-runs.ts";
 import type { FlowTimeline } from "../api/flow.ts";
 import { askFlows } from "../api/flows-api.ts";
-import { api, query, search, url } from "../page-state.ts";
+import { api, query, runs, search, url } from "../page-state.ts";
 import { type Palette, paletteOf } from "../palette.ts";
 import { timeIn, withoutTime, withTime } from "../query/query-text.ts";
+import { drawRuns, runsWithin } from "../runs/draw-runs.ts";
 import { clockText, countText } from "./flow-text.ts";
 
 const POINTS = 120;
@@ -57,10 +59,12 @@ export function Strip() {
     if (timeline) plot.current?.setData(columnsOf(timeline));
     if (plot.current) showTime(plot.current, time);
   }, [timeline, theme, time.since, time.until]);
+  const begun = runs.value;
+  useEffect(() => plot.current?.redraw(false), [begun]);
   const hasTime = time.since !== undefined || time.until !== undefined;
   return (
     <section class="strip" aria-label="The last hour">
-      <div class="plot" role="img" aria-label={summaryOf(timeline)} ref={place} />
+      <div class="plot" role="img" aria-label={summaryOf(timeline) + runsText(begun ?? [])} ref={place} />
       <div class="times">
         {PRESETS.map((preset) => (
           <button type="button" key={preset} onClick={() => search(`${withoutTime(query.value)} since:${preset}`)}>
@@ -77,7 +81,8 @@ export function Strip() {
   );
 }
 
-function optionsOf(element: HTMLElement, { dim, allowed, allowedFill, denied, deniedFill }: Palette): UPlot.Options {
+function optionsOf(element: HTMLElement, palette: Palette): UPlot.Options {
+  const { dim, allowed, allowedFill, denied, deniedFill } = palette;
   const line = { points: { show: false }, width: 1 };
   return {
     ...{ width: element.clientWidth, height: HEIGHT_PX, padding: [6, 18, 0, 18] as UPlot.Padding },
@@ -107,7 +112,7 @@ function optionsOf(element: HTMLElement, { dim, allowed, allowedFill, denied, de
       { ...line, stroke: allowed, fill: allowedFill },
       { ...line, width: 2, stroke: denied, fill: deniedFill, scale: DENIED },
     ],
-    hooks: { setSelect: [writeTime] },
+    hooks: { setSelect: [writeTime], draw: [(plot) => drawRuns(plot, runs.peek() ?? [], palette)] },
   };
 }
 
@@ -157,6 +162,13 @@ function summaryOf(timeline: FlowTimeline | undefined): string {
   );
   const when = worst ? `, most at ${clockText(worst.since)}` : "";
   return `The last hour: ${countText(connections, "connection")} allowed, ${countText(packets, "packet")} denied${when}`;
+}
+
+/** What the marks say. */
+function runsText(begun: readonly PageRun[]): string {
+  const now = Date.now() / 1_000;
+  const shown = runsWithin(begun, now - HOUR_S, now);
+  return shown.map(({ title, startedAt }) => `. At ${clockText(Date.parse(startedAt))}: ${title}`).join("");
 }
 
 function hourUntil(last: number): [number, number] {

@@ -13,6 +13,8 @@ export interface Session {
   wholeCluster: boolean;
   /** New denials are announced (default: true). */
   notifications?: boolean;
+  /** Runs of vendorctl can be asked for (default: false). */
+  runs?: boolean;
 }
 
 /** Rejects with an `ApiRefusal`; 401: nobody is signed in, or the token is not right. */

@@ -1,4 +1,5 @@
 import { FLOW_LOGS_API } from "../../api/names.ts";
+import type { PageRuns } from "../../api/protocol/page-runs.ts";
 import { StatusError } from "../../api/status.ts";
 import type { ApiResponse, Transport } from "../../api/transport.ts";
 import type { Incoming, Reply, Sink, UserInfo } from "../../apiserver/call.ts";
@@ -39,6 +40,8 @@ export interface PageFrontParts {
   /** To the API server. Where readers show their own tokens, it must not have rights itself. */
   transport: Transport;
   about: Pick<PageSession, "cluster" | "release" | "namespace" | "notifications">;
+  /** Reads runs of vendorctl with rights of our own: not served to readers who sign in with theirs. */
+  runs?: (signal: AbortSignal) => Promise<PageRuns>;
   log: Pick<Log, "warn">;
 }
 
@@ -71,14 +74,26 @@ export class PageFront implements Handler {
       };
     }
     if (path === "/session") return await this.#session(incoming);
+    if (path === "/runs" && this.#runs) return await this.#askRuns(incoming, this.#runs);
     if (FLOWS_PATH.test(path)) return await this.#forward(incoming);
     throw noSuchPath();
+  }
+
+  get #runs(): PageFrontParts["runs"] {
+    return this.#parts.rights.signIn ? undefined : this.#parts.runs;
+  }
+
+  async #askRuns(incoming: Incoming, runs: NonNullable<PageFrontParts["runs"]>): Promise<Reply> {
+    // Throws where the page itself was not opened.
+    this.#parts.rights.headersOf(incoming);
+    const headers = { "content-type": "application/json" };
+    return { status: 200, headers, body: JSON.stringify(await runs(incoming.signal)) };
   }
 
   async #session(incoming: Incoming): Promise<Reply> {
     const { rights, transport, about } = this.#parts;
     const reader = await readerOf(transport, rights.headersOf(incoming), incoming.signal);
-    const session: PageSession = { ...about, signIn: rights.signIn, ...reader };
+    const session: PageSession = { ...about, signIn: rights.signIn, runs: this.#runs !== undefined, ...reader };
     return { status: 200, body: JSON.stringify(session) };
   }
 

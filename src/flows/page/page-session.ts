@@ -16,6 +16,8 @@ export interface PageSession {
   wholeCluster: boolean;
   /** New denials are announced. */
   notifications: boolean;
+  /** Runs of vendorctl can be asked for. */
+  runs: boolean;
 }
 
 /** Asks the API server who the reader is. Throws its refusal. */

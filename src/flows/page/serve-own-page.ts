@@ -12,6 +12,7 @@ export interface OwnPage {
   files: PageFiles;
   transport: Transport;
   about: PageFrontParts["about"];
+  runs?: PageFrontParts["runs"];
   log: Pick<Log, "warn">;
   /** 0 for any free one. */
   port: number;

@@ -62,6 +62,12 @@ export function isTouched(state: StepState): boolean {
 
 export const isUnfinished = ({ outcome }: RunRecord): boolean => outcome === "running" || outcome === "stopped";
 
+/** The step that measured last; its figures stand for the whole run. */
+export function newestFigures({ steps }: RunRecord): StepRecord | undefined {
+  const measured = steps.filter(({ figures }) => figures !== undefined);
+  return measured.sort((a, b) => ((a.at ?? "") < (b.at ?? "") ? -1 : 1)).at(-1);
+}
+
 export function withStep(record: RunRecord, index: number, change: Omit<StepRecord, "id">): RunRecord {
   return { ...record, steps: record.steps.map((step, at) => (at === index ? { ...step, ...change } : step)) };
 }

@@ -1,12 +1,14 @@
 import { spawn } from "node:child_process";
 import { FLOW_LOGS_API } from "../../../api/names.ts";
 import { VERSION } from "../../../api/tables/release.ts";
+import { createClient } from "../../../cluster/client.ts";
 import { statusError } from "../../../cluster/failures.ts";
 import { httpsTransport } from "../../../cluster/https-transport.ts";
 import { loadConnection } from "../../../cluster/kubeconfig.ts";
 import { readPageFiles } from "../../../flows/page/page-files.ts";
 import { serveOwnPage } from "../../../flows/page/serve-own-page.ts";
 import { silentLog } from "../../../kit/log.ts";
+import { pageRunsReader } from "../../../procedures/run/page-runs.ts";
 import { withCluster } from "../../connect.ts";
 import { print } from "../../printer.ts";
 import type { Session } from "../../session.ts";
@@ -31,8 +33,10 @@ export async function openUI(session: Session, { port = 0, open }: UIFlags): Pro
   });
   const connection = loadConnection({ kubeconfig, context, namespace, as, asGroups: asGroup });
   const transport = httpsTransport(connection);
+  const client = createClient(transport, { userAgent: `vendorctl/${VERSION}` });
   const page = await serveOwnPage({
     ...{ files, transport, log: silentLog, port },
+    runs: pageRunsReader({ client, tool: VERSION }),
     about: {
       cluster: connection.context ?? connection.server,
       ...{ release: VERSION, namespace: connection.namespace || "default", notifications: true },

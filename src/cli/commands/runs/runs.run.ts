@@ -16,7 +16,7 @@ import {
 import { errors } from "../../../procedures/run/errors.ts";
 import { formatHolder } from "../../../procedures/run/holder.ts";
 import type { FoundRun } from "../../../procedures/run/journal.ts";
-import { isTouched, nextMove, type RunRecord, type StepRecord } from "../../../procedures/run/run-record.ts";
+import { isTouched, newestFigures, nextMove, type RunRecord } from "../../../procedures/run/run-record.ts";
 import { formatPairs, formatTable, print, type Table, wrapped } from "../../printer.ts";
 import type { Session } from "../../session.ts";
 import { isCanI } from "../auth/can-i.ts";
@@ -110,14 +110,8 @@ async function showOne(session: Session, engine: Engine, runs: readonly FoundRun
   const plan = await planOfRun(engine, found.record).catch(() => undefined);
   if (forPeople) session.out(`${await formatPairs(describe(found.record), session.config.outColumns)}\n`);
   await print(session, { ...found.record, steps: stepRows(found.record, plan) }, () => stepsTable(found.record, plan));
-  const traffic = newestFigures(found.record);
+  const traffic = newestFigures(found.record)?.figures;
   if (traffic && forPeople) session.out(`\n${await trafficText(traffic, session.config.outColumns)}`);
-}
-
-/** Of the step that measured last. */
-function newestFigures({ steps }: RunRecord): StepRecord["figures"] {
-  const measured = steps.filter(({ figures }) => figures !== undefined);
-  return measured.sort((a, b) => ((a.at ?? "") < (b.at ?? "") ? -1 : 1)).at(-1)?.figures;
 }
 
 function describe(record: RunRecord): [string, string][] {
