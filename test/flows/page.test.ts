@@ -105,7 +105,7 @@ describe("the page of a user's own machine", () => {
   it("reads flows with the rights of the kubeconfig, and says whose they are", async () => {
     expect(JSON.parse((await ask(`${url}/session`, { cookie })).text)).toEqual({
       ...about,
-      ...{ signIn: false, user: "auditor", wholeCluster: true },
+      ...{ signIn: false, user: "auditor", wholeCluster: true, runs: false },
     });
     const list = await ask(`${url}${FLOWS}?query=to:shop/cart`, { cookie });
     expect([list.status, JSON.parse(list.text).items.length]).toEqual([200, 1]);
@@ -137,7 +137,7 @@ describe("the page of a user's own machine", () => {
 
   it("reaches no other path of the API server, and no file beside the page", async () => {
     for (const path of [
-      ...["/api/v1/secrets", "/apis/apps/v1/deployments", "/apis/flows.vendor.io/v1beta1/flows", "/metrics"],
+      ...["/runs", "/api/v1/secrets", "/apis/apps/v1/deployments", "/apis/flows.vendor.io/v1beta1/flows", "/metrics"],
       ...["/apis/flows.vendor.io/v1/../../../api/v1/secrets", "/apis/flows.vendor.io/v1/%2e%2e/%2e%2e/secrets"],
       ...[
         "/apis/flows.vendor.io/v1//flows",
@@ -150,6 +150,19 @@ describe("the page of a user's own machine", () => {
       expect([path, (await ask(`${url}${path}`, { cookie })).status]).toEqual([path, 404]);
     for (const method of ["POST", "PUT", "DELETE", "PATCH"])
       expect([method, (await ask(`${url}${FLOWS}`, { cookie }, method)).status]).toEqual([method, 405]);
+  });
+
+  it("gives runs of vendorctl to the page alone, where there is something that reads them", async () => {
+    const transport = transportOf("auditor");
+    const runs = async () => ({ runs: [] });
+    const page = await serveOwnPage({ files: readPageFiles(folder), transport, about, log: silentLog, port: 0, runs });
+    closing.push(() => transport.close(), page.close);
+    const [given] = (await ask(`${page.url}/`)).headers["set-cookie"] as string[];
+    const own = { cookie: given!.split(";")[0]! };
+    expect(JSON.parse((await ask(`${page.url}/session`, own)).text)).toMatchObject({ runs: true });
+    expect(JSON.parse((await ask(`${page.url}/runs`, own)).text)).toEqual({ runs: [] });
+    for (const headers of [{}, { cookie }, { ...own, origin: "https://example.com" }])
+      expect((await ask(`${page.url}/runs`, headers as Record<string, string>)).status).toBe(403);
   });
 
   it.runIf(process.getuid?.() === 0 && process.platform === "linux")(
@@ -210,7 +223,12 @@ describe("vendorctl ui", () => {
       expect(page.text).toContain('<script type="module" src="page.js"');
       const [given] = page.headers["set-cookie"] as string[];
       const session = JSON.parse((await ask(`${url}/session`, { cookie: given!.split(";")[0]! })).text);
-      expect(session).toMatchObject({ cluster: "c", user: "ana", signIn: false, wholeCluster: false });
+      expect(session).toMatchObject({ cluster: "c", user: "ana", signIn: false, wholeCluster: false, runs: true });
+      const runs = await ask(`${url}/runs`, { cookie: given!.split(";")[0]! });
+      expect([runs.status, JSON.parse(runs.text).message]).toEqual([
+        403,
+        expect.stringContaining('User "ana" cannot list resource "secrets"'),
+      ]);
     });
     expect(exit).toBe(0);
     await expect(ask(`${left}/`)).rejects.toThrow("ECONNREFUSED");
@@ -231,6 +249,8 @@ describe("the page in a cluster", () => {
     const transport = transportOf("nobody");
     const front = new PageFront({
       ...{ files: readPageFiles(folder), rights: readersRights(), transport, about, log: silentLog },
+      // Would be read with rights that are not the reader's, so it is not served.
+      runs: async () => ({ runs: [] }),
     });
     const server = plainListener(front, () => NO_USER);
     const { host, port } = await listenOn(server, { host: "127.0.0.1", port: 0 });
@@ -256,8 +276,9 @@ describe("the page in a cluster", () => {
   it("shows who shows a token what that token may see", async () => {
     const ana = bearer(flows.tokenOf("ana"));
     expect(JSON.parse((await ask(`${url}/session`, ana)).text)).toMatchObject({
-      ...{ user: "ana", signIn: true, wholeCluster: false },
+      ...{ user: "ana", signIn: true, wholeCluster: false, runs: false },
     });
+    expect((await ask(`${url}/runs`, ana)).status).toBe(404);
     expect((await ask(`${url}${SHOP}`, ana)).status).toBe(200);
     const refused = await ask(`${url}${FLOWS}`, ana);
     expect([refused.status, JSON.parse(refused.text).message]).toEqual([

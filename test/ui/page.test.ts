@@ -6,6 +6,7 @@ import axe from "axe-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { FlowExplanation, RuleReference } from "../../src/api/protocol/flow-explanation.ts";
+import type { PageRun } from "../../src/api/protocol/page-runs.ts";
 import { flowBatch, flowRow, outside, policyHit, workload } from "../../src/flows/flow.fixture.ts";
 import { pageFiles } from "../../tools/build.mjs";
 import { findChromium, openBrowser } from "../support/browser.ts";
@@ -327,6 +328,37 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     await rows(page).first().waitFor();
   });
 
+  it("shows what a run cost the traffic, why it stopped and what to type, and marks it in the strip", async () => {
+    const page = await open("", { runs: async () => ({ runs: stoppedRuns() }) });
+    await page.getByRole("img", { name: /^The last hour: .*: Switch the data plane/ }).waitFor();
+    await shoot(page, "flows-with-runs");
+    await page.keyboard.press("g");
+    await page.keyboard.press("r");
+    await page.getByRole("row", { name: "pod-remote TCP 24 0 41 ms" }).waitFor();
+    expect(await page.locator(".measured td.bad").allTextContents()).toEqual(["3 of 900", "3 of 900"]);
+    await page.getByText("In 3 min 12 s: 0 of 24 connections lost, 3 of 900 datagrams unanswered").waitFor();
+    await page.getByText("over budget [CANARY_OVER_BUDGET]").waitFor();
+    expect(await page.locator(".next code").allTextContents()).toEqual(["vendorctl resume", "vendorctl rollback"]);
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.getByRole("button", { name: "Copy vendorctl resume" }).press("Enter");
+    await page.getByText("Copied.").waitFor();
+    expect(await page.evaluate("navigator.clipboard.readText()")).toBe("vendorctl resume");
+    await page.keyboard.press("j");
+    await expect.poll(() => page.url()).toContain("run=install-1");
+    await page.getByText("Nothing was measured during this run.").waitFor();
+    await page.keyboard.press("k");
+    await page.getByRole("row", { name: /pod-remote/ }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await shoot(page, "runs-stopped");
+  });
+
+  it("has no tab for runs where none can be asked for, and says where they are", async () => {
+    const page = await open("#screen=runs");
+    await page.getByText("Runs are shown by vendorctl ui").waitFor();
+    expect(await page.getByRole("link", { name: "Runs" }).count()).toBe(0);
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
   it("the strip writes the time that is dragged into the query", async () => {
     const page = await open();
     await page.locator(".u-over").waitFor();
@@ -407,6 +439,39 @@ const EXPLANATION: FlowExplanation = {
   remedies: [{ kind: "ChangeRule", direction: "Ingress", text: "Add port 5432 to rule 0 of pay/lock.", rule: LOCK }],
   notes: ["addresses of the other end are left out"],
 };
+
+/** A switch that lost datagrams and stopped, after an install. */
+function stoppedRuns(): PageRun[] {
+  const at = (minutesAgo: number) => new Date(Date.now() - minutesAgo * 60_000).toISOString();
+  const row = { reached: true, opened: 0, lost: 0, replaced: 0, silenceMs: 41, sent: 0, unanswered: 0 };
+  const common = { heading: "forward", isCutOff: false } as const;
+  return [
+    {
+      ...{ ...common, id: "switch-2", title: "Switch the data plane from BPF to Nftables", procedure: "switch" },
+      ...{ command: "vendorctl switch --to standard", outcome: "stopped", startedAt: at(20), changedAt: at(16) },
+      why: { code: "CANARY_OVER_BUDGET", message: "canary traffic is over budget" },
+      steps: [
+        { id: "canary", title: "Start traffic", state: "confirmed", ms: 1_800 },
+        { id: "node-1", title: "Switch node-1", state: "intended" },
+        { id: "node-2", title: "Switch node-2", state: "pending" },
+      ],
+      traffic: {
+        rows: [
+          { ...row, way: "pod-remote", protocol: "tcp", opened: 24 },
+          { ...row, way: "service-remote", protocol: "udp", sent: 900, unanswered: 3 },
+        ],
+        sum: { opened: 24, lost: 0, sent: 900, unanswered: 3, silenceMs: 41 },
+        ms: 192_000,
+      },
+      next: ["vendorctl resume", "vendorctl rollback"],
+    },
+    {
+      ...{ ...common, id: "install-1", title: "Install", procedure: "install", command: "vendorctl install" },
+      ...{ outcome: "done", startedAt: at(40), changedAt: at(38), next: [] },
+      steps: [{ id: "operator", title: "Start the operator", state: "confirmed", ms: 9_000 }],
+    },
+  ];
+}
 
 interface AxeViolation {
   id: string;

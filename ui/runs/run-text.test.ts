@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import type { PageRun, PageStep, PageTraffic } from "../../src/api/protocol/page-runs.ts";
+import type { TrafficRow } from "../../src/api/protocol/traffic-report.ts";
 import { durationText, outcomeOf, runMs, stepped, stepSigns, trafficSentence } from "./run-text.ts";
 
 const RUN: PageRun = {
@@ -48,10 +49,10 @@ it.each([
   expect(durationText(ms)).toBe(text);
 });
 
-const ROW = {
+const ROW: TrafficRow = {
   ...{ way: "pod-remote", protocol: "tcp", reached: true, opened: 24, lost: 0, replaced: 0, silenceMs: 41 },
   ...{ sent: 0, unanswered: 0 },
-} as const;
+};
 const CALM: PageTraffic = {
   ...{ rows: [ROW], ms: 192_000 },
   sum: { opened: 24, lost: 0, sent: 900, unanswered: 0, silenceMs: 41 },

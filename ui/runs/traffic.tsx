@@ -31,6 +31,9 @@ export function Traffic({ traffic, isRunning }: { traffic: PageTraffic | undefin
                 <Row key={`${row.way} ${row.protocol}`} row={row} />
               ))}
             </tbody>
+            <tfoot>
+              <Sum sum={traffic.sum} />
+            </tfoot>
           </table>
           <p>{trafficSentence(traffic)}</p>
         </>
@@ -56,6 +59,21 @@ function Row({ row }: { row: TrafficRow }) {
       <td class={lossClass(unanswered)}>
         {!isTcp && unanswered.toLocaleString("en")}
         {!isTcp && <span class="dim"> of {sent.toLocaleString("en")}</span>}
+      </td>
+    </tr>
+  );
+}
+
+function Sum({ sum: { opened, lost, silenceMs, sent, unanswered } }: Pick<PageTraffic, "sum">) {
+  return (
+    <tr>
+      <th scope="row">all paths</th>
+      <td class="number">{opened.toLocaleString("en")}</td>
+      <td class={lossClass(lost)}>{lost.toLocaleString("en")}</td>
+      <td class="number">{durationText(silenceMs)}</td>
+      <td class={lossClass(unanswered)}>
+        {unanswered.toLocaleString("en")}
+        <span class="dim"> of {sent.toLocaleString("en")}</span>
       </td>
     </tr>
   );
