@@ -45,8 +45,14 @@ export function RunsScreen() {
 }
 
 function List({ known, chosen }: { known: readonly PageRun[]; chosen: PageRun }) {
+  const list = useRef<HTMLElement>(null);
+  // By keys it may be one that is out of sight.
+  useEffect(
+    () => list.current?.querySelector(`[data-run="${CSS.escape(chosen.id)}"]`)?.scrollIntoView({ block: "nearest" }),
+    [chosen.id],
+  );
   return (
-    <section class="run-list" aria-label="Runs">
+    <section class="run-list" aria-label="Runs" ref={list}>
       <ul>
         {known.map((one) => (
           <li key={one.id}>
