@@ -43,7 +43,7 @@ export function pageRunsReader({ client, tool }: { client: Client; tool: string 
 }
 
 /** `titles`: of the steps, as far as they are known. */
-export function pageRun(run: FoundRun, all: readonly FoundRun[], titles: Titles = new Map()): PageRun {
+function pageRun(run: FoundRun, all: readonly FoundRun[], titles: Titles = new Map()): PageRun {
   const next = nextCommands(run, all);
   if ("damaged" in run) {
     const { id, startedAt, damaged } = run;
