@@ -6,6 +6,8 @@ const DASH_PX = 4;
 const GAP_PX = 4;
 const FONT_PX = 10;
 const LONGEST = 48;
+/** Below the buttons for times, which are at the right end. */
+const TITLE_TOP_PX = 18;
 
 /** A dashed line where each run began, so that what changed in the flows is seen beside it; its title where there is room. */
 export function drawRuns(plot: UPlot, runs: readonly PageRun[], { accent }: Palette): void {
@@ -21,6 +23,7 @@ export function drawRuns(plot: UPlot, runs: readonly PageRun[], { accent }: Pale
   ctx.font = `${FONT_PX * scale}px system-ui, sans-serif`;
   ctx.textBaseline = "top";
   ctx.textAlign = "left";
+  const top = bbox.top + TITLE_TOP_PX * scale;
   let free = bbox.left + bbox.width;
   for (const { startedAt, title } of runsWithin(runs, first, last)) {
     const x = Math.round(plot.valToPos(Date.parse(startedAt) / 1_000, "x", true));
@@ -31,9 +34,9 @@ export function drawRuns(plot: UPlot, runs: readonly PageRun[], { accent }: Pale
     const text = title.length > LONGEST ? `${title.slice(0, LONGEST - 1)}…` : title;
     const width = ctx.measureText(text).width + GAP_PX * scale;
     // To the right of its line, or at the end of the hour to the left.
-    if (x + width <= free) ctx.fillText(text, x + GAP_PX * scale, bbox.top);
+    if (x + width <= free) ctx.fillText(text, x + GAP_PX * scale, top);
     else if (free === bbox.left + bbox.width && x - width >= bbox.left) {
-      ctx.fillText(text, x - width, bbox.top);
+      ctx.fillText(text, x - width, top);
       free = x - width;
       continue;
     }
