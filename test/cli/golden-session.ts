@@ -108,6 +108,8 @@ export class GoldenSession {
       // Of files that every change of a manifest or a program changes.
       .replace(/\bsha256:[0-9a-f]{12,64}\b/g, (digest) => `sha256:${"x".repeat(digest.length - 7)}`)
       .replace(/\d{5}/g, (port) => (this.#ports.has(port) ? "PPPPP" : port))
+      // Of the flow UI.
+      .replace(/(?<=http:\/\/127\.0\.0\.1:)\d{5}\b/g, "PPPPP")
       .replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z/g, (time) => time.replace(/\d/g, "0"))
       .replace(new RegExp(`process \\d+ on ${hostname()}`, "g"), "process PID on HOST")
       // The age of an object is the last column, so nothing moves when it is longer.

@@ -195,6 +195,7 @@ const CASES: Case[] = [
   { line: "flows top --by from", name: "flows-top-nothing" },
   { line: "flows explain 8ffb9dda64a12c2e6f5bb0c1", name: "flows-explain-nothing" },
   { line: "flows propose", name: "flows-propose-nothing" },
+  { line: "ui", name: "ui-nothing" },
   { line: "flows preview --delete networkpolicy/lock", name: "flows-preview-nothing" },
   { line: "flows enable -y", runs: true },
   { line: "flows disable --dry-run" },
