@@ -13,8 +13,8 @@ import { Random } from "../calc/random.ts";
 import { type RandomCluster, randomCluster } from "../calc/random-cluster.ts";
 import { type PacketEnd, randomPacket } from "../calc/random-packet.ts";
 
-/** `SEED=N` begins with another one; a failure names its own. */
-const FIRST = Number(process.env["SEED"] ?? 1);
+/** `PREVIEW_SEED=N` begins with another one; a failure names its own. */
+const FIRST = Number(process.env["PREVIEW_SEED"] ?? 1);
 const POLICIES = 1_000;
 const PACKETS = 10;
 const PATIENCE = 120_000;

@@ -10,7 +10,7 @@ const tests = projectFiles().filter((path) => /^(?:test\/.*|src\/.*\.test)\.ts$/
 
 /** What tests read from the environment for other reasons: the machine, a place to begin, a choice of one test. */
 const OTHER_SETTINGS = [
-  /^(?:PATH|HOME|VENDORCTL_HOME|KUBECONFIG|KUBECTL|EARLIER|CONFORMANCE_DIR|TEST_KUBECONFIG|XTABLES_LOCKFILE|UPDATE_GOLDEN|E2E_SETTINGS)$/,
+  /^(?:PATH|HOME|VENDORCTL_HOME|KUBECONFIG|KUBECTL|EARLIER|CONFORMANCE_DIR|TEST_KUBECONFIG|XTABLES_LOCKFILE|UPDATE_GOLDEN|E2E_SETTINGS|FLOW_UI_SHOTS)$/,
   /_SEED$/,
   /^SWEEP(?:_SAMPLE)?$/,
 ];
