@@ -15,9 +15,9 @@ import type { Condition } from "../query/query.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Asked } from "../store/selection.ts";
 import { turns } from "../turns.ts";
-import { type FlowPair, flowPairs, LeftOut } from "./flow-pairs.ts";
 import { proposedPolicies } from "./proposed-policies.ts";
 import { resolverPorts } from "./resolver-ports.ts";
+import { LeftOut, type RulePair, rulePairs } from "./rule-pairs.ts";
 import { podLabels } from "./workload-labels.ts";
 
 /** Beyond these an answer is cut, and says so. */
@@ -54,7 +54,7 @@ export async function proposePolicies(
   const found = await store.sightings(asked);
   const left = new LeftOut();
   const anyVerdict = query !== undefined && asksVerdict(query.condition);
-  const all = await finished(flowPairs(found.sightings, { namespace, egress, anyVerdict }, left));
+  const all = await finished(rulePairs(found.sightings, { namespace, egress, anyVerdict }, left));
   const pairs = await finished(busiest(all));
   const namespaces = namespacesOf(pairs);
   const access = policyAccess(parts.access, user);
@@ -79,8 +79,8 @@ export async function proposePolicies(
 }
 
 /** Sorted in pieces: there may be hundreds of thousands. */
-function* busiest(pairs: readonly FlowPair[]): Generator<void, FlowPair[]> {
-  let found: FlowPair[] = [];
+function* busiest(pairs: readonly RulePair[]): Generator<void, RulePair[]> {
+  let found: RulePair[] = [];
   for (let from = 0; from < pairs.length; from += MOST_PAIRS) {
     const more = [...found, ...pairs.slice(from, from + MOST_PAIRS)];
     found = more
@@ -116,7 +116,7 @@ function asksVerdict(condition: Condition): boolean {
   }
 }
 
-function namespacesOf(pairs: readonly FlowPair[]): Set<string> {
+function namespacesOf(pairs: readonly RulePair[]): Set<string> {
   const ends = pairs.flatMap(({ own, peer }) => [own, peer]);
   return new Set(ends.filter(({ type }) => type === "Workload").map(({ namespace }) => namespace));
 }

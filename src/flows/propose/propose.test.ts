@@ -6,9 +6,9 @@ import type { ClusterObjects } from "../explain/cluster-objects.ts";
 import { flowKey, outside, policyHit, workload } from "../flow.fixture.ts";
 import type { FlowSighting } from "../store/flow-store.ts";
 import { joinedPrefixes } from "./address-prefixes.ts";
-import { flowPairs, LeftOut, type PairOptions } from "./flow-pairs.ts";
 import { joinedRules } from "./joined-rules.ts";
 import { proposedPolicies } from "./proposed-policies.ts";
+import { LeftOut, type PairOptions, rulePairs } from "./rule-pairs.ts";
 import { labelsOf, podLabels } from "./workload-labels.ts";
 
 function finished<T>(steps: Generator<void, T>): T {
@@ -138,7 +138,7 @@ function sighting(key: Partial<FlowKey>, addresses: readonly string[] = []): Flo
 function proposed(sightings: readonly FlowSighting[], some: Partial<Choices> = {}) {
   const choices = { ...CHOICES, ...some };
   const left = new LeftOut();
-  const pairs = finished(flowPairs(sightings, choices, left));
+  const pairs = finished(rulePairs(sightings, choices, left));
   const options = { ...choices, sees: () => true, pods: new Map(), isResolver: () => false };
   const policies = finished(proposedPolicies(pairs, options, left));
   return { policies, left: left.all().map(({ why }) => why) };

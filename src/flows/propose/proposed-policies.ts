@@ -16,8 +16,8 @@ import {
   selectorText,
 } from "../explain/rule-objects.ts";
 import { joinedPrefixes } from "./address-prefixes.ts";
-import { addSum, endName, type FlowPair, type FlowSum, type LeftOut } from "./flow-pairs.ts";
 import { type JoinedRule, joinedRules } from "./joined-rules.ts";
+import { addSum, endName, type FlowSum, type LeftOut, type RulePair } from "./rule-pairs.ts";
 import { labelsOf, type PodLabels, type WorkloadLabels } from "./workload-labels.ts";
 
 /** A rule with more of them is for no one to read. */
@@ -54,11 +54,11 @@ interface Atom {
 
 /** A policy for each workload. Yields now and then. */
 export function* proposedPolicies(
-  pairs: readonly FlowPair[],
+  pairs: readonly RulePair[],
   options: PolicyOptions,
   left: LeftOut,
 ): Generator<void, ProposedPolicy[]> {
-  const byOwn = new Map<string, FlowPair[]>();
+  const byOwn = new Map<string, RulePair[]>();
   for (const pair of pairs) orMake(byOwn, endName(pair.own), () => []).push(pair);
   const labels = yield* labelsByEnd(pairs, options);
   const policies: ProposedPolicy[] = [];
@@ -74,7 +74,7 @@ export function* proposedPolicies(
 type LabelsByEnd = (end: FlowEnd) => WorkloadLabels;
 
 /** Of all ends that may be named. Yields after each: a namespace may have thousands of workloads to tell one from. */
-function* labelsByEnd(pairs: readonly FlowPair[], { pods, sees }: PolicyOptions): Generator<void, LabelsByEnd> {
+function* labelsByEnd(pairs: readonly RulePair[], { pods, sees }: PolicyOptions): Generator<void, LabelsByEnd> {
   const known = new Map<string, WorkloadLabels>();
   for (const { own, peer } of pairs) {
     for (const end of [own, peer]) {
@@ -88,7 +88,7 @@ function* labelsByEnd(pairs: readonly FlowPair[], { pods, sees }: PolicyOptions)
 }
 
 function policyFor(
-  pairs: readonly FlowPair[],
+  pairs: readonly RulePair[],
   labels: LabelsByEnd,
   names: Set<string>,
   options: PolicyOptions,
@@ -139,7 +139,7 @@ function noLabels(end: FlowEnd, like: readonly string[]): string {
   return `${nameOf(end)} has no labels that ${like.slice(0, 3).join(", ")} has not`;
 }
 
-function atomsOf(pairs: readonly FlowPair[], labels: LabelsByEnd, options: PolicyOptions, left: LeftOut): Atom[] {
+function atomsOf(pairs: readonly RulePair[], labels: LabelsByEnd, options: PolicyOptions, left: LeftOut): Atom[] {
   const prefixes = prefixesByPort(pairs, options);
   return pairs.flatMap((pair): Atom[] => {
     const { peer: end, protocol, port, text, sum } = pair;
@@ -168,12 +168,12 @@ function hasSetLabels({ type, labels = {} }: FlowEnd, { kind }: PolicyOptions): 
   return type === "NetworkSet" && kind === "vendor" && Object.keys(labels).length > 0;
 }
 
-function portName({ protocol, port }: Pick<FlowPair, "protocol" | "port">): string {
+function portName({ protocol, port }: Pick<RulePair, "protocol" | "port">): string {
   return `${protocol} ${String(port).padStart(5)}`;
 }
 
 /** Of all addresses on a port together. */
-function prefixesByPort(pairs: readonly FlowPair[], options: PolicyOptions): Map<string, string[]> {
+function prefixesByPort(pairs: readonly RulePair[], options: PolicyOptions): Map<string, string[]> {
   const addresses = new Map<string, Set<string>>();
   for (const pair of pairs) {
     if (pair.isOwnNode || pair.moreAddresses || hasSetLabels(pair.peer, options)) continue;
@@ -185,7 +185,7 @@ function prefixesByPort(pairs: readonly FlowPair[], options: PolicyOptions): Map
 
 /** What a rule says of the other end; a text: why it says nothing. */
 function peerOf(
-  { own, peer: end, addresses, moreAddresses, isOwnNode }: FlowPair,
+  { own, peer: end, addresses, moreAddresses, isOwnNode }: RulePair,
   prefixes: readonly string[],
   labels: LabelsByEnd,
   options: PolicyOptions,

@@ -16,7 +16,7 @@ export interface FlowSum {
 }
 
 /** Flows that one rule would be for: of a workload, with one peer, on one port. */
-export interface FlowPair {
+export interface RulePair {
   direction: PolicyHit["direction"];
   own: FlowEnd;
   peer: FlowEnd;
@@ -59,12 +59,12 @@ export class LeftOut {
 }
 
 /** Pairs of flows; what cannot become a rule is left out. Yields now and then. */
-export function* flowPairs(
+export function* rulePairs(
   sightings: readonly FlowSighting[],
   options: PairOptions,
   left: LeftOut,
-): Generator<void, FlowPair[]> {
-  const pairs = new Map<string, FlowPair>();
+): Generator<void, RulePair[]> {
+  const pairs = new Map<string, RulePair>();
   const ends = new EndNames();
   const countedAtBoth = new Set<string>();
   for (const [index, { key }] of sightings.entries()) {
@@ -118,7 +118,7 @@ export function endName({ type, namespace, name, kind }: FlowEnd): string {
 }
 
 function addPair(
-  pairs: Map<string, FlowPair>,
+  pairs: Map<string, RulePair>,
   direction: PolicyHit["direction"],
   { key, sources, destinations, more }: FlowSighting,
   sum: FlowSum,
