@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { u32 } from "../../src/dataplane/ebpf/programs/programs.ts";
 import type { FlowSum } from "../../src/dataplane/flow-sums.ts";
@@ -102,6 +103,26 @@ describe.skipIf(missing).each(["what there is", "no iterators"] as const)(
       expect(await flows().intervals()).toEqual([2, 3]);
       expect(await flows().read(1)).toEqual([]);
       await expect(flows().read(3)).rejects.toMatchObject({ code: "EBPF_INTERVAL_RUNS" });
+      expect(flows().shed()).toEqual({ merged: 0, unattributed: 0 });
+    });
+
+    it("a packet that comes while a life begins is not told as missing", async () => {
+      await flows().begin(1);
+      await lab.restart();
+      await lab.apply(ANY);
+      let isBegun = false;
+      const begun = flows()
+        .begin(2)
+        .finally(() => {
+          isBegun = true;
+        });
+      for (let port = 40_000; !isBegun; port++) {
+        send("a", frame(v4({ source: POD_A.v4, destination: POD_B.v4 }, tcp(port, 80))));
+        send("a", frame(v4({ source: POD_A.v4, destination: POD_B.v4 }, tcp(port, 80, TCP.rst))));
+        await setImmediate();
+      }
+      await begun;
+      await counted(2);
       expect(flows().shed()).toEqual({ merged: 0, unattributed: 0 });
     });
 

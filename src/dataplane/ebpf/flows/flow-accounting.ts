@@ -50,7 +50,7 @@ export class EbpfFlowAccounting implements FlowAccounting {
   /** One thing at a time: two sweeps at once would say different things of what is live. */
   private last: Promise<unknown> = Promise.resolve();
   private readonly merged = new Map<number, number>();
-  /** Packets that were counted and are in no sum, where this life began to look. */
+  /** Packets that were counted and are in no sum when this life began to look, or more: what came meanwhile. */
   private missingAtFirst: bigint | undefined;
   private unattributed = 0;
 
@@ -120,7 +120,7 @@ export class EbpfFlowAccounting implements FlowAccounting {
       throw errors.EBPF_BAD_MODEL(`interval ${interval} of the flow logs after ${before}`);
     }
     // While they are off, a sweep only notes what was counted: connections that are there already are not new.
-    const counted = this.packets("works", workLayout, workLayout.at.counted);
+    const counted = this.counted();
     const sweep = await this.sweepNow();
     this.noteMissing(counted);
     if (before !== 0) this.mark(before, sweep);
@@ -147,14 +147,20 @@ export class EbpfFlowAccounting implements FlowAccounting {
     this.options.map("merged_sums").update(key, value);
   }
 
-  /** `counted` is older than what the sums have: what is missing is missing, and what is not yet told may hide as much. */
+  /**
+   * `counted` is older than what the sums have: what is missing then is missing, and packets between may hide as much.
+   * Where a life begins it is the other way round. So a packet that comes meanwhile is never told as missing.
+   */
   private noteMissing(counted: bigint): void {
     const told =
       this.packets("works", workLayout, workLayout.at.told) +
       this.packets("tellings", tellingLayout, tellingLayout.at.told);
-    const missing = counted - told;
-    this.missingAtFirst ??= missing;
-    this.unattributed = Math.max(this.unattributed, Number(missing - this.missingAtFirst));
+    this.missingAtFirst ??= this.counted() - told;
+    this.unattributed = Math.max(this.unattributed, Number(counted - told - this.missingAtFirst));
+  }
+
+  private counted(): bigint {
+    return this.packets("works", workLayout, workLayout.at.counted);
   }
 
   private packets(map: "works" | "tellings", { size }: { size: number }, at: number): bigint {
