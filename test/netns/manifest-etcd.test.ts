@@ -10,6 +10,7 @@ import { OUTSIDE } from "../../src/local/runtime/netns/places.ts";
 import { filledIn } from "../support/etcd-cluster.ts";
 import { type EtcdServer, hasEtcd, NO_ETCD, startEtcd } from "../support/etcd-server.ts";
 import { findKubectls, type Kubectl, openKubectl } from "../support/kubectl.ts";
+import { manifest } from "../support/operator-manifests.ts";
 import { ALL_PATHS, closeByNetworkPolicy, type Paths, pathsOf, untilAllRun, untilWorking } from "./manifest-lab.ts";
 import { type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
 
@@ -60,7 +61,7 @@ describe.skipIf(why).each(FILES)(`%s applied by kubectl, with a real etcd${why ?
     etcd = await startEtcd({ tls: true, users: true, within: { netns: outside(), address: ADDRESS } });
     kubectl = openKubectl(program!, cluster.kubeconfig);
     here = ["--kubeconfig", written("kubeconfig", cluster.kubeconfig)];
-    await kubectl.ok("apply", "--server-side", "-f", written(file, filledIn(file, etcd)));
+    await kubectl.ok("apply", "--server-side", "-f", written(file, filledIn(manifest(file), etcd)));
   });
   afterAll(async () => {
     paths?.close();

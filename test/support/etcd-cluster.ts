@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
 import { parseAllDocuments } from "yaml";
 import type { Noun } from "../../src/api/names.ts";
 import { vendorNames } from "../../src/api/names.ts";
@@ -15,17 +14,18 @@ import type { Pod } from "../../src/local/controllers/workload-types.ts";
 import { eventually } from "../../src/local/testing/bare-server.ts";
 import { storedKind } from "../../src/operator/managed-kinds.ts";
 import type { EtcdServer } from "./etcd-server.ts";
+import { manifest } from "./operator-manifests.ts";
 
 const SYSTEM = "kube-system";
 const PATIENCE_MS = 60_000;
 
-/** A published etcd manifest as its head asks to edit it: where etcd is, and what to show it. */
-export function filledIn(file: string, { env }: Pick<EtcdServer, "env">): string {
+/** The text of a published etcd manifest as its head asks to edit it: where etcd is, and what to show it. */
+export function filledIn(text: string, { env }: Pick<EtcdServer, "env">): string {
   const { ETCD_USERNAME = "", ETCD_PASSWORD = "" } = env;
   const [name, password] = [ETCD_USERNAME, ETCD_PASSWORD].map((text) => Buffer.from(text).toString("base64"));
   const user = name === "" ? "" : `\n  etcd-username: ${name}\n  etcd-password: ${password}`;
   const base64 = (variable: string) => (env[variable] ? readFileSync(env[variable]).toString("base64") : '""');
-  return readFileSync(resolve("manifests", file), "utf8")
+  return text
     .replaceAll("https://<ETCD_IP>:<ETCD_PORT>", env["ETCD_ENDPOINTS"] as string)
     .replace('etcd-ca: ""', `etcd-ca: ${base64("ETCD_CA_CERT_FILE")}`)
     .replace('etcd-cert: ""', `etcd-cert: ${base64("ETCD_CERT_FILE")}`)
@@ -34,7 +34,7 @@ export function filledIn(file: string, { env }: Pick<EtcdServer, "env">): string
 
 /** Applies it as kubectl does, and waits until its pods run; agents on etcd are never READY 2/2. */
 export async function applyEtcdManifest(client: Client, file: string, etcd: Pick<EtcdServer, "env">): Promise<void> {
-  for (const document of parseAllDocuments(filledIn(file, etcd))) {
+  for (const document of parseAllDocuments(filledIn(manifest(file), etcd))) {
     const object = document.toJS() as KubeObject | null;
     if (!object) continue;
     await client.apply(await client.resourceFor(object), object, { fieldManager: "kubectl", force: true });
