@@ -42,5 +42,7 @@ export const ROLES = kind("rbac.authorization.k8s.io", "v1", "Role", "roles");
 export const ROLE_BINDINGS = kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings");
 export const POD_DISRUPTION_BUDGETS = kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
 export const PRIORITY_CLASSES = kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", CLUSTER_WIDE);
+export const PERSISTENT_VOLUMES = kind("", "v1", "PersistentVolume", "persistentvolumes", CLUSTER_WIDE);
+export const PERSISTENT_VOLUME_CLAIMS = kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims");
 export const CSI_DRIVERS = kind("storage.k8s.io", "v1", "CSIDriver", "csidrivers", CLUSTER_WIDE);
 export const NETWORK_POLICIES = kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies");

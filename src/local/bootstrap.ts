@@ -2,6 +2,7 @@ import type { KubeObject } from "../api/object.ts";
 import type { Client } from "../cluster/client.ts";
 import { isAlreadyExists } from "../cluster/failures.ts";
 import type { ClusterKeys } from "./certificates.ts";
+import { STANDARD_STORAGE } from "./controllers/volumes/claim-binder.ts";
 import { addressIn } from "./platform-profiles/server-names.ts";
 import { systemNamespaces } from "./platform-profiles/system-namespaces.ts";
 import { bootstrapRoles } from "./rbac-bootstrap.ts";
@@ -10,6 +11,7 @@ import { bootstrapRoles } from "./rbac-bootstrap.ts";
 export function bootstrapObjects(keys: ClusterKeys, apiPort: number, serviceCidr: string): KubeObject[] {
   return [
     ...systemNamespaces(),
+    STANDARD_STORAGE,
     ...bootstrapRoles(),
     priorityClass("system-cluster-critical", 2_000_000_000),
     priorityClass("system-node-critical", 2_000_001_000),

@@ -13,6 +13,8 @@ import {
   LEASES,
   NAMESPACES,
   NODES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
   POD_DISRUPTION_BUDGETS,
   PODS,
   REPLICA_SETS,
@@ -32,6 +34,8 @@ import type {
   Lease,
   Namespace,
   Node,
+  PersistentVolume,
+  PersistentVolumeClaim,
   Pod,
   PodDisruptionBudget,
   ReplicaSet,
@@ -54,6 +58,8 @@ export interface SharedInformers {
   jobs: Informer<Job>;
   budgets: Informer<PodDisruptionBudget>;
   leases: Informer<Lease>;
+  persistentVolumes: Informer<PersistentVolume>;
+  persistentVolumeClaims: Informer<PersistentVolumeClaim>;
   crds: Informer<KubeObject>;
   apiServices: Informer<KubeObject>;
   podsByOwner: ObjectIndex<Pod>;
@@ -97,6 +103,8 @@ export function openSharedInformers(client: Client, options: SharedInformersOpti
     jobs: follow<Job>(JOBS),
     budgets: follow<PodDisruptionBudget>(POD_DISRUPTION_BUDGETS),
     leases: follow<Lease>(LEASES),
+    persistentVolumes: follow<PersistentVolume>(PERSISTENT_VOLUMES),
+    persistentVolumeClaims: follow<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIMS),
     crds: follow(CRDS),
     apiServices: follow(API_SERVICES),
   };

@@ -16,6 +16,7 @@ import { taintEvictionLoop } from "./nodes/taint-eviction.ts";
 import { endpointSliceLoop } from "./services/endpoint-slice.ts";
 import { type LoadBalancerOptions, loadBalancerLoop } from "./services/load-balancer.ts";
 import { openSharedInformers } from "./shared-informers.ts";
+import { claimBinderLoop } from "./volumes/claim-binder.ts";
 import { daemonSetLoop } from "./workloads/daemon-set.ts";
 import { deploymentLoop } from "./workloads/deployment.ts";
 import { disruptionLoop } from "./workloads/disruption.ts";
@@ -96,6 +97,7 @@ function loopsFor(context: ControllerContext, options: ControllersOptions): Cont
     jobLoop(context),
     endpointSliceLoop(context),
     disruptionLoop(context),
+    claimBinderLoop(context),
     nodeLifeCycleLoop(context),
     taintEvictionLoop(context),
     garbageCollectorLoop(context),

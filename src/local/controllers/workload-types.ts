@@ -119,6 +119,28 @@ export interface Node extends KubeObject {
   };
 }
 
+export interface PersistentVolume extends KubeObject {
+  spec: {
+    capacity?: Record<string, string>;
+    accessModes?: string[];
+    persistentVolumeReclaimPolicy?: string;
+    storageClassName?: string;
+    claimRef?: { apiVersion?: string; kind?: string; namespace: string; name: string; uid?: string };
+    hostPath?: { path: string; type?: string };
+  };
+  status?: { phase?: string };
+}
+
+export interface PersistentVolumeClaim extends KubeObject {
+  spec: {
+    accessModes?: string[];
+    resources?: { requests?: Record<string, string> };
+    storageClassName?: string;
+    volumeName?: string;
+  };
+  status?: { phase?: string; accessModes?: string[]; capacity?: Record<string, string> };
+}
+
 export interface Lease extends KubeObject {
   spec?: { holderIdentity?: string; leaseDurationSeconds?: number; renewTime?: string };
 }

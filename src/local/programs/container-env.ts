@@ -7,6 +7,8 @@ import { ContainerStartError } from "../runtime/node-runtime.ts";
 export interface References {
   configMap(namespace: string, name: string): Promise<ConfigMap | undefined>;
   secret(namespace: string, name: string): Promise<Secret | undefined>;
+  /** The path on nodes of the volume that a claim is bound to. */
+  volume(namespace: string, claim: string): Promise<string | undefined>;
 }
 
 export interface ConfigMap extends KubeObject {

@@ -1,4 +1,4 @@
-import type { ResourceKind } from "../../api/object.ts";
+import type { KubeObject, ResourceKind } from "../../api/object.ts";
 import type { Transport } from "../../api/transport.ts";
 import type { ResolveService } from "../../apiserver/aggregation.ts";
 import type { ApiServer } from "../../apiserver/server.ts";
@@ -7,12 +7,14 @@ import { type Client, createClient } from "../../cluster/client.ts";
 import { clusterEnv } from "../../cluster/config.ts";
 import { addressRoutes, failoverTransport } from "../../cluster/failover-transport.ts";
 import { isNotFound } from "../../cluster/failures.ts";
-import { CONFIG_MAPS, SECRETS } from "../../cluster/kinds.ts";
+import { CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS } from "../../cluster/kinds.ts";
 import { type Listener, listenOn, type ProgramContext } from "../../cluster/program.ts";
 import { openLevelOf, runProgram } from "../../cluster/run-program.ts";
 import { type Clock, sleep } from "../../kit/clock.ts";
 import { type Log, openLog } from "../../kit/log.ts";
+import type { PersistentVolume, PersistentVolumeClaim } from "../controllers/workload-types.ts";
 import type { ContainerRunner, ContainerStart, RunningContainer } from "../runtime/container-runner.ts";
+import { ContainerStartError } from "../runtime/node-runtime.ts";
 import { watchProbes } from "../runtime/probes.ts";
 import { accountTransport } from "./account-transport.ts";
 import { type ApiAddresses, apiRouteFailure } from "./api-route.ts";
@@ -101,13 +103,16 @@ export function programRunner({ clock, programs }: { clock: Clock; programs: Pro
 }
 
 async function environmentOf(given: ContainerStart, program: OurProgram, cluster: Attached): Promise<Environment> {
+  const volumes = (given.pod.spec["volumes"] as { persistentVolumeClaim?: object }[] | undefined) ?? [];
+  if (volumes.some(({ persistentVolumeClaim }) => persistentVolumeClaim))
+    throw new ContainerStartError("volume", "simulated nodes have no disks");
   const [host = ""] = cluster.addresses.clusterIPs;
   const env = await containerEnv(given, { host, port: 443 }, cluster.references);
   return { VENDOR_VERSION: program.version, ...env, ...(await containerTls(given, cluster.references)) };
 }
 
 export function referencesOf(kubelet: Client): References {
-  const read = async <T extends ConfigMap | Secret>(kind: ResourceKind, namespace: string, name: string) => {
+  const read = async <T extends KubeObject>(kind: ResourceKind, namespace: string, name: string) => {
     try {
       return await kubelet.get<T>(kind, { namespace, name });
     } catch (error) {
@@ -118,6 +123,11 @@ export function referencesOf(kubelet: Client): References {
   return {
     configMap: (namespace, name) => read<ConfigMap>(CONFIG_MAPS, namespace, name),
     secret: (namespace, name) => read<Secret>(SECRETS, namespace, name),
+    async volume(namespace, claim) {
+      const bound = await read<PersistentVolumeClaim>(PERSISTENT_VOLUME_CLAIMS, namespace, claim);
+      const volume = bound?.spec.volumeName;
+      return volume && (await read<PersistentVolume>(PERSISTENT_VOLUMES, "", volume))?.spec.hostPath?.path;
+    },
   };
 }
 

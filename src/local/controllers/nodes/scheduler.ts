@@ -1,13 +1,14 @@
 import { StatusError } from "../../../api/status.ts";
 import type { Client } from "../../../cluster/client.ts";
 import { isConflict, isNotFound } from "../../../cluster/failures.ts";
+import type { Informer } from "../../../cluster/informer.ts";
 import { PODS } from "../../../cluster/kinds.ts";
 import type { ControllerContext, ControllerLoop } from "../controller-context.ts";
 import { isActive } from "../pod-state.ts";
 import { rawWrite } from "../raw-write.ts";
 import { semanticEqual } from "../semantic-equal.ts";
 import { timestamp } from "../timestamp.ts";
-import type { Node, Pod } from "../workload-types.ts";
+import type { Node, PersistentVolumeClaim, Pod } from "../workload-types.ts";
 import { hostPorts } from "./node-fit.ts";
 import { type Candidates, place } from "./scheduling.ts";
 
@@ -52,6 +53,9 @@ export function schedulerLoop(context: ControllerContext): ControllerLoop {
     name: "scheduler",
     workers: 1,
     watch(enqueue) {
+      informers.persistentVolumeClaims.onChange(() => {
+        for (const key of waiting) enqueue(key);
+      });
       informers.pods.onChange(({ key, type, object }) => {
         if (type === "deleted" || object.spec.nodeName) {
           seen(key);
@@ -70,7 +74,8 @@ export function schedulerLoop(context: ControllerContext): ControllerLoop {
         waiting.delete(key);
         return undefined;
       }
-      const placement = place(pod, candidates());
+      const unbound = claimTrouble(pod, informers.persistentVolumeClaims);
+      const placement = unbound === undefined ? place(pod, candidates()) : { unschedulable: unbound };
       if ("node" in placement) {
         assume(key, placement.node);
         try {
@@ -91,6 +96,19 @@ export function schedulerLoop(context: ControllerContext): ControllerLoop {
       return undefined;
     },
   };
+}
+
+/** Why the volumes of a pod are not there yet. */
+function claimTrouble({ spec, metadata }: Pod, claims: Pick<Informer<PersistentVolumeClaim>, "get">) {
+  const volumes = (spec["volumes"] as { persistentVolumeClaim?: { claimName: string } }[] | undefined) ?? [];
+  for (const { persistentVolumeClaim } of volumes) {
+    if (!persistentVolumeClaim) continue;
+    const { claimName } = persistentVolumeClaim;
+    const claim = claims.get(`${metadata.namespace}/${claimName}`);
+    if (!claim) return `persistentvolumeclaim "${claimName}" not found`;
+    if (claim.status?.phase !== "Bound") return "pod has unbound immediate PersistentVolumeClaims";
+  }
+  return undefined;
 }
 
 function mayBePlaced(pod: Pod): boolean {

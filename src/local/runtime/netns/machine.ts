@@ -44,12 +44,12 @@ export async function startMachine(spec: NodeSpec, parts: MachineParts): Promise
   const netns = kernel.netns.create(netnsName);
   segment.plug(netns, spec.internalIPs, spec.networks ?? []);
   const base = places.node(spec.name);
-  mkdirSync(base, { recursive: true });
+  for (const directory of [base, places.disks]) mkdirSync(directory, { recursive: true });
   const cgroup = makeGroup(places.nodeCgroup(spec.name));
   makeGroup(nodeGroup(cgroup));
   const { hosts, also, cgroupPath, runsContainers } = parts;
   const script = nodeScript({
-    ...{ name: spec.name, base, image: places.image, also },
+    ...{ name: spec.name, base, image: places.image, disks: places.disks, also },
     cgroup,
     cgroupPath,
     hosts,

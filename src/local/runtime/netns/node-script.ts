@@ -1,3 +1,4 @@
+import { DISKS } from "../../controllers/volumes/claim-binder.ts";
 import { quoted, shellLine, writeLines } from "./shell-words.ts";
 
 export interface NodeFrame {
@@ -6,6 +7,8 @@ export interface NodeFrame {
   base: string;
   /** The one image's files. */
   image: string;
+  /** A directory that all nodes share. */
+  disks: string;
   /** Programs outside the root file system that are to be there too. */
   also: readonly string[];
   /** The node's group of processes, which is the root of what it sees. */
@@ -46,7 +49,7 @@ export function nodeGroup(cgroup: string): string {
  * of namespaces. All of it is of a mount namespace: when the last process is gone, so is everything, whatever killed it.
  */
 export function nodeScript(frame: NodeFrame): string {
-  const { name, base, image, also, cgroup, cgroupPath, hosts, runsContainers } = frame;
+  const { name, base, image, disks, also, cgroup, cgroupPath, hosts, runsContainers } = frame;
   const at = (path: string) => `${base}/${path}`;
   const inside = (path: string) => path.replace(/^\//, "");
   return [
@@ -61,6 +64,8 @@ export function nodeScript(frame: NodeFrame): string {
     shellLine("mount", "--bind", at("image"), inside(IMAGE_ROOT)),
     shellLine("mount", "-o", "remount,bind,ro", inside(IMAGE_ROOT)),
     shellLine("mount", "--bind", image, inside(OUR_IMAGE)),
+    shellLine("mkdir", "-p", inside(DISKS)),
+    shellLine("mount", "--bind", disks, inside(DISKS)),
     ...also.flatMap((path) => bindFile(path, inside(path))),
     ...systemLines(),
     shellLine("rm", "-rf", ...NOT_ITS_OWN),

@@ -9,6 +9,8 @@ export interface Places {
   readonly cgroup: string;
   readonly image: string;
   readonly owner: string;
+  /** Of volumes: all nodes share it. */
+  readonly disks: string;
   /** What a node's file system is built on. */
   node(name: string): string;
   nodeCgroup(name: string): string;
@@ -32,6 +34,7 @@ export function placesOf(cluster: string, cgroupRoot: string): Places {
     cgroup,
     image: `${directory}/image`,
     owner: `${directory}/owner`,
+    disks: `${directory}/disks`,
     node: (name) => `${directory}/nodes/${name}`,
     nodeCgroup: (name) => `${cgroup}/${name}`,
     netns: (name) => `v-${cluster}.${name}`,

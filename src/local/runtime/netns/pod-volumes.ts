@@ -54,6 +54,7 @@ interface Volume extends Projection {
   name: string;
   hostPath?: { path: string; type?: string };
   emptyDir?: object;
+  persistentVolumeClaim?: { claimName: string };
   csi?: CsiVolume["csi"];
   projected?: { sources: Projection[]; defaultMode?: number };
 }
@@ -138,6 +139,14 @@ async function onNode(
   sources: VolumeSources,
 ): Promise<string> {
   if (volume.hostPath) return hostPath(machine, volume.name, volume.hostPath);
+  if (volume.persistentVolumeClaim) {
+    const { claimName } = volume.persistentVolumeClaim;
+    const path = await sources.references.volume(start.pod.metadata.namespace ?? "", claimName);
+    if (path === undefined) throw failure(volume.name, `persistentvolumeclaim "${claimName}" is not bound`);
+    mkdirSync(machine.path(path), { recursive: true });
+    chmodSync(machine.path(path), OPEN_DIRECTORY);
+    return path;
+  }
   if (volume.csi) {
     return publishVolume(machine, start.pod, { name: volume.name, csi: volume.csi }).catch((error: Error) => {
       throw failure(volume.name, error.message);
