@@ -23,6 +23,9 @@ const CNI_PLUGIN = { outfile: join(DIST, "cni-plugin.cjs"), format: "cjs", sourc
 /** A thread of the agent, which counts for flow logs. */
 const FLOW_COUNTER = { outfile: join(DIST, "flow-counter.js") };
 
+/** A thread of vendor-flow-logs, which writes Parquet files. */
+const FLOW_FILES = { outfile: join(DIST, "flow-files.js") };
+
 /** The flow UI, for browsers: the page, its worker and its style sheet. */
 const PAGE = join(DIST, "page");
 const BROWSER = {
@@ -43,6 +46,7 @@ export async function build() {
   const files = await bundle(["src/main.ts"], { outdir: DIST, splitting: true });
   files.push(...(await bundle(["src/cni/plugin-entry.ts"], CNI_PLUGIN)));
   files.push(...(await bundle(["src/dataplane/nft/flows/counter-entry.ts"], FLOW_COUNTER)));
+  files.push(...(await bundle(["src/flows/disk/files-entry.ts"], FLOW_FILES)));
   files.push(...(await pageFiles()));
   mkdirSync(PAGE, { recursive: true });
   // Chunks are named by their content, and the entry comes last: whoever starts meanwhile sees the old build or the new one whole.
@@ -115,7 +119,7 @@ const bigJson = {
 };
 
 function isEntry(path) {
-  return path.startsWith(PAGE) || /^(?:main\.js|flow-counter\.js|cni-plugin\.cjs)/.test(basename(path));
+  return path.startsWith(PAGE) || /^(?:main\.js|flow-counter\.js|flow-files\.js|cni-plugin\.cjs)/.test(basename(path));
 }
 
 function put({ path, contents }) {

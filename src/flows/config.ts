@@ -18,6 +18,8 @@ export interface FlowLogsConfig extends HealthConfig {
   version: string;
   /** In bytes, of what is kept: flows beyond it are merged, then the oldest are forgotten. */
   memory: number;
+  /** Where flows are kept, beside memory. */
+  disk: { directory: string; days: number; bytes: number } | undefined;
   /** Where flows are exported to. */
   otlp: OtlpTarget | undefined;
 }
@@ -34,6 +36,7 @@ export function readFlowLogsConfig(env: Env): FlowLogsConfig {
     ...healthConfig(env),
     ...{ port: portOf(env, "PORT", 7443), apiPort: portOf(env, "API_PORT", 5443), version: runningVersion(env) },
     memory: mebibytesOf(env, "HISTORY_MIB", 512) * 2 ** 20,
+    disk: diskOf(env),
     otlp: otlpTarget(env),
   };
 }
@@ -63,6 +66,21 @@ function mebibytesOf(env: Env, name: string, otherwise: number): number {
   if (!text) return otherwise;
   const value = Number(text);
   if (!Number.isInteger(value) || value < 16 || value > 65_536) throw errors.FLOWS_MEMORY_BAD(name, text);
+  return value;
+}
+
+function diskOf(env: Env): FlowLogsConfig["disk"] {
+  const directory = env["HISTORY_DIRECTORY"];
+  if (!directory) return undefined;
+  const bytes = countOf(env, "HISTORY_DISK_GIB", { otherwise: 10, most: 65_536 }) * 2 ** 30;
+  return { directory, days: countOf(env, "HISTORY_DAYS", { otherwise: 7, most: 3650 }), bytes };
+}
+
+function countOf(env: Env, name: string, { otherwise, most }: { otherwise: number; most: number }): number {
+  const text = env[name];
+  if (!text) return otherwise;
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1 || value > most) throw errors.FLOWS_COUNT_BAD(name, text, most);
   return value;
 }
 

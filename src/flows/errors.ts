@@ -17,6 +17,22 @@ export const errors = defineErrors({
     fix: (name: string) => `set ${name} of the container to a whole number, or omit it (default: 512)`,
     exitCode: CONFIG,
   },
+  FLOWS_COUNT_BAD: {
+    means: "A limit of what vendor-flow-logs keeps on disk is not a number that can be.",
+    example: ["HISTORY_DAYS", "a week", 3650],
+    say: (name: string, text: string, most: number) =>
+      `${name} is "${text}", which is no whole number from 1 to ${most}`,
+    fix: (name: string) => `set ${name} of the container to such a number, or omit it`,
+    exitCode: CONFIG,
+  },
+  FLOWS_DISK_BAD: {
+    means: "The directory in which flows are to be kept cannot be used.",
+    example: ["/var/lib/vendor/flows", "EACCES: permission denied"],
+    say: (directory: string, why: string) => `flows cannot be kept in ${directory}: ${why}`,
+    fix: () =>
+      "check the PersistentVolumeClaim that disk of FlowLogs names: the pod's group must be able to write to it",
+    exitCode: CONFIG,
+  },
   FLOWS_PORT_BAD: {
     means: "The port of a flow log component is not a number.",
     example: ["PORT", "http"],

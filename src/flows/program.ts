@@ -3,6 +3,7 @@ import { Access } from "../aggregated/access.ts";
 import { serveAggregated } from "../aggregated/serve.ts";
 import { vendorNames } from "../api/names.ts";
 import type { FlowBatch } from "../api/protocol/flow.ts";
+import { writeBatch } from "../api/protocol/flow-wire.ts";
 import { parseVersion } from "../api/tables/version.ts";
 import { Documents } from "../apiserver/documents.ts";
 import { Registry } from "../apiserver/registry.ts";
@@ -16,6 +17,8 @@ import { FLOW_SUBRESOURCES, flowKind } from "./api/flow-kind.ts";
 import { TABLE_COLUMNS } from "./api/flow-object.ts";
 import { FlowsFront } from "./api/flows-front.ts";
 import { readFlowLogsConfig } from "./config.ts";
+import { writeInThread } from "./disk/files-thread.ts";
+import { FlowDisk } from "./disk/flow-disk.ts";
 import { errors } from "./errors.ts";
 import { clusterObjects } from "./explain/cluster-objects.ts";
 import { explainFlow } from "./explain/flow-explanations.ts";
@@ -34,7 +37,7 @@ import { FlowStore } from "./store/flow-store.ts";
 
 const RENEWED_MS = 60_000;
 
-/** `vendor flow-logs`: takes flows from agents, keeps the last hour in memory, and serves them as `flows.vendor.io/v1`. */
+/** `vendor flow-logs`: takes flows from agents, keeps the last hour in memory and where asked more on disk, and serves them as `flows.vendor.io/v1`. */
 export const flowLogsProgram: Program = async (world) => {
   const { log, signal, clock = systemClock } = world;
   const config = readFlowLogsConfig(world.env);
@@ -51,12 +54,21 @@ export const flowLogsProgram: Program = async (world) => {
       ...{ sender: otlpSender(otlp), progress: exportProgress(client), version: release },
       ...{ clock, log, metrics },
     });
-  const keep = async (batch: FlowBatch) => {
+  const disk =
+    config.disk && (await FlowDisk.open({ ...config.disk, historyMs: store.reach, write: writeInThread, clock, log }));
+  let isRestored = false;
+  const history = () => (isRestored ? undefined : "reading what is on disk");
+  const keep = async (batch: FlowBatch, text?: string) => {
+    // What comes again is there, or is being written.
+    if (disk && !store.has(batch)) await disk.keep(batch, text ?? writeBatch(batch, batch.until));
     const taken = store.add(batch);
     counts.received(batch, taken);
     if (taken === "added") exported?.offer(batch);
   };
   try {
+    await world.listen(healthServer({ log, ready: { history } }), config.healthPort, config.healthHost);
+    const restored = await disk?.restore((batch, arrived) => store.add(batch, arrived));
+    isRestored = true;
     const agents = agentPort({
       ...{ tls: tlsOf(world), agents: vendorNames.workloads.node, instance: randomUUID(), pace, log },
       lastOf: (node, boot) => store.lastOf(node, boot),
@@ -79,19 +91,21 @@ export const flowLogsProgram: Program = async (world) => {
       documents: new Documents(registry, version, () => ({ subresources: FLOW_SUBRESOURCES, foreign: [] })),
       ready: {},
     });
-    await world.listen(healthServer({ log }), config.healthPort, config.healthHost);
-    log.info({ ...listening }, "taking flows from agents");
+    log.info({ ...listening, ...(restored !== undefined && { restored }) }, "taking flows from agents");
     await Promise.all([
       serveAggregated(world, { front, client, port: config.apiPort, name: "flows.vendor.io/v1" }),
       reportCollection({
         ...{ client, store, clock, log, signal },
         received: () => counts.sums(),
         exported: () => exported?.state(),
+        onDisk: () => disk?.state(),
       }),
+      disk?.run(signal),
       exported?.run(signal),
       renewing(world, (tls) => agents.setSecureContext(tls)),
     ]);
   } finally {
+    await disk?.close();
     pace.end();
     transport.close();
   }

@@ -6,6 +6,7 @@ import type { Client } from "../cluster/client.ts";
 import { isNotFound } from "../cluster/failures.ts";
 import { type Clock, sleep } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
+import type { FlowDiskState } from "./disk/flow-disk.ts";
 import type { ExportState } from "./export/flow-export.ts";
 import type { FlowStore } from "./store/flow-store.ts";
 
@@ -21,6 +22,8 @@ export interface CollectionParts {
   received(): { rows: number; merged: number; unattributed: number };
   /** Undefined: nothing is exported. */
   exported(): ExportState | undefined;
+  /** Undefined: nothing is kept on disk. */
+  onDisk(): FlowDiskState | undefined;
   clock: Clock;
   log: Log;
   signal: AbortSignal;
@@ -32,6 +35,7 @@ export async function reportCollection({
   store,
   received,
   exported,
+  onDisk,
   clock,
   log,
   signal,
@@ -62,13 +66,22 @@ export async function reportCollection({
     isFirst = sending === 0;
     try {
       const ref = { name: vendorNames.singleton };
-      const patch = { status: { collection, export: exportStatus(exported()) } };
+      const patch = { status: { collection, disk: diskStatus(onDisk()), export: exportStatus(exported()) } };
       await client.patch<KubeObject>(kind, ref, { type: "merge", patch }, { subresource: "status", signal });
     } catch (error) {
       // Without the resource somebody runs this by hand, or it is being removed.
       if (!signal.aborted && !isNotFound(error)) log.warn({ error }, "the state of collecting could not be reported");
     }
   }
+}
+
+function diskStatus(state: FlowDiskState | undefined): object | null {
+  if (!state) return null;
+  const { bytes, since, failure } = state;
+  return {
+    ...{ bytes, since: since ?? null, failure: failure?.why ?? null },
+    failingSince: failure ? new Date(failure.since).toISOString() : null,
+  };
 }
 
 /** Null takes away what was there before exporting was turned off. */

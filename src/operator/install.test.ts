@@ -263,6 +263,16 @@ describe("an installation", () => {
     );
     const status = await world.untilStatus("flow-logs", "Degraded", "FlowExportFailing");
     expect(status.message).toContain("the collector answered 503. 7 wait, and 2 are lost.");
+    // And of its volume: nothing is acknowledged until it can be written.
+    const full = { failure: "ENOSPC: no space left on device", failingSince: "2026-01-01T00:00:00.000Z" };
+    await world.kubectl.patch(
+      storedKind("flowLogs"),
+      { name: "default" },
+      { type: "merge", patch: { status: { disk: full } } },
+      { subresource: "status" },
+    );
+    const stuck = await world.untilStatus("flow-logs", "Degraded", "FlowDiskFailing");
+    expect(stuck.message).toContain("no space left on device. Nodes keep them meanwhile.");
     const names = async () =>
       (await world.kubectl.list(DEPLOYMENTS, { namespace: "vendor-system" })).items.map(
         ({ metadata }) => metadata.name,

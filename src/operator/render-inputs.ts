@@ -33,7 +33,7 @@ export function prepareRendering(
   const dataplane = theOne(observed.dataplaneConfigurations)?.spec;
   const cgroupV2Path = dataplane?.cgroupV2Path ?? dataplane?.CgroupV2Path;
   const notifications = theOne(observed.flowUIs)?.spec?.["notifications"];
-  const { otlp } = (theOne(observed.flowLogs)?.spec as FlowLogsSpec | undefined)?.export ?? {};
+  const { disk, export: { otlp } = {} } = (theOne(observed.flowLogs)?.spec as FlowLogsSpec | undefined) ?? {};
   const overrides = overridesIn(observed);
   const pullSecrets = (spec.imagePullSecrets ?? []).map(({ name }) => name);
   return {
@@ -57,6 +57,7 @@ export function prepareRendering(
       ...(dataplane?.policySyncPathPrefix ? { policySyncPathPrefix: dataplane.policySyncPathPrefix } : {}),
       ...(Object.keys(overrides).length > 0 ? { overrides } : {}),
       ...(otlp ? { flowExport: otlp } : {}),
+      ...(disk ? { flowDisk: disk } : {}),
       ...(notifications === "Enabled" || notifications === "Disabled" ? { uiNotifications: notifications } : {}),
     },
   };

@@ -89,6 +89,9 @@ const ROLL_OUT = {
 const OTLP = { endpoint: "https://collector:4318", headersSecret: { name: "collector" } };
 const otlp = (set: object) => ({ base: { export: { otlp: OTLP } }, set: { export: { otlp: set } } });
 
+const disk = (set: object) => ({ base: { disk: DISK }, set: { disk: { ...DISK, ...set } } });
+const DISK = { persistentVolumeClaim: "flows" };
+
 /** A part with a resource of its own, by the field of that resource. */
 const part = (component: Component, noun: "apiServer" | "flowLogs" | "flowUI") => (spec: Record<string, unknown>) =>
   renderComponent(component, inputsFor({ more: { overrides: { [noun]: spec[OVERRIDES_FIELD[noun]] ?? {} } } }));
@@ -169,8 +172,8 @@ export const INSTALLATION_TABLES: readonly KindTable[] = [
   },
   {
     noun: "flowLogs",
-    seenIn: ({ export: { otlp } = {}, flowLogsDeployment = {} }: FlowLogsSpec) => {
-      const exporting = otlp?.endpoint ? { flowExport: otlp } : {};
+    seenIn: ({ disk: flowDisk, export: { otlp } = {}, flowLogsDeployment = {} }: FlowLogsSpec) => {
+      const exporting = { ...(otlp?.endpoint && { flowExport: otlp }), ...(flowDisk && { flowDisk }) };
       return renderComponent(
         "flow-logs",
         inputsFor({ more: { overrides: { flowLogs: flowLogsDeployment }, ...exporting } }),
@@ -181,6 +184,9 @@ export const INSTALLATION_TABLES: readonly KindTable[] = [
       "export.otlp.headersSecret.name": otlp({ headersSecret: { name: "other" } }),
       "export.otlp.headersSecret.key": otlp({ headersSecret: { key: "other" } }),
       "export.otlp.certificateAuthority": otlp({ certificateAuthority: "-----BEGIN CERTIFICATE-----" }),
+      "disk.persistentVolumeClaim": disk({ persistentVolumeClaim: "other" }),
+      "disk.days": disk({ days: 30 }),
+      "disk.gibibytes": disk({ gibibytes: 100 }),
       ...overrides("flowLogsDeployment", {}, { containers: ["vendor-flow-logs"] }, SPREAD),
     },
   },

@@ -1,7 +1,7 @@
 import { createSocket, type Socket } from "node:dgram";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { FlowCounts } from "../../src/api/protocol/flow.ts";
-import { NAMESPACES, NETWORK_POLICIES, PODS, SERVICES } from "../../src/cluster/kinds.ts";
+import type { FlowCounts, FlowKey } from "../../src/api/protocol/flow.ts";
+import { NAMESPACES, NETWORK_POLICIES, PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import type { Pod } from "../../src/local/controllers/workload-types.ts";
@@ -20,6 +20,11 @@ const EVERY = { interval: 500, timeout: 120_000 };
 /** Longer than agents wait between two batches. */
 const STILL_MS = 20_000;
 const KILLS = Number(process.env["FLOW_KILLS"] ?? 3);
+
+interface FlowsAnswer {
+  items: (FlowKey & FlowCounts)[];
+  metadata: { totals: FlowCounts };
+}
 
 /**
  * The whole way: packets, the kernel's counting, agents, vendor-flow-logs, the API. What is sent is known to the packet, and the API has to say just
@@ -43,13 +48,14 @@ describe.skipIf(whyNoRealNodes)(`flow logs of real nodes${whyNoRealNodes ? `: ${
     expect(ended.status, `vendorctl ${args.join(" ")}: ${ended.err}`).toBe(0);
     return ended.out;
   };
-  const totals = async (query: string): Promise<FlowCounts> => {
+  const flows = async (query: string): Promise<FlowsAnswer> => {
     const path = `/apis/flows.vendor.io/v1/namespaces/${NAMESPACE}/flows`;
     const response = await cluster.client.raw({ method: "GET", path, query: { query } });
     const text = await response.text();
     expect(response.status, text).toBe(200);
-    return (JSON.parse(text) as { metadata: { totals: FlowCounts } }).metadata.totals;
+    return JSON.parse(text) as FlowsAnswer;
   };
+  const totals = async (query: string) => (await flows(query)).metadata.totals;
   const send = async (from: string, to: string, count: number) => {
     const { netns } = pods.get(from)!;
     const fd = kernel.netns.bind(netns, { kind: "datagram", address: "::", port: 0 });
@@ -182,14 +188,17 @@ describe.skipIf(whyNoRealNodes)(`flow logs of real nodes${whyNoRealNodes ? `: ${
     const { netns } = pods.get("b-one")!;
     const askTwo = async () => (await askFrom(netns, { host: clusterIP, port: 80 }))?.host;
     await expect.poll(askTwo, EVERY).toBe("a-two");
-    const asked = `from:${NAMESPACE}/b-one to:${NAMESPACE}/a-two service:${NAMESPACE}/two port:${PORT}`;
     // Again and again: one connection could be of the moment of the switch.
     await expect
       .poll(async () => {
         await askTwo();
-        return (await totals(asked)).started;
+        const { items } = await flows(`from:${NAMESPACE}/b-one to:${NAMESPACE}/a-two proto:tcp port:${PORT}`);
+        return items.map(({ service, reporter, dataplane, started }) => ({
+          ...{ service: service?.name, reporter, dataplane },
+          isStarted: started > 0,
+        }));
       }, EVERY)
-      .toBeGreaterThanOrEqual(1);
+      .toContainEqual({ service: "two", reporter: "Source", dataplane: "BPF", isStarted: true });
     const deny = { podSelector: { matchLabels: { app: "a-two" } }, policyTypes: ["Ingress"] };
     await cluster.client.create(NETWORK_POLICIES, {
       apiVersion: "networking.k8s.io/v1",
@@ -214,6 +223,28 @@ describe.skipIf(whyNoRealNodes)(`flow logs of real nodes${whyNoRealNodes ? `: ${
       to: { type: "Workload", namespace: NAMESPACE, name: "a-two" },
     });
     expect((flow["policies"] as { kind: string }[]).at(-1)).toMatchObject({ kind: "EndOfTier", action: "Deny" });
+  });
+
+  it("are there again when agents and vendor-flow-logs have forgotten them, from a volume", async () => {
+    await cluster.client.create(PERSISTENT_VOLUME_CLAIMS, {
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { name: "flows", namespace: "vendor-system" },
+      spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+    });
+    const patch = { spec: { disk: { persistentVolumeClaim: "flows" } } };
+    await cluster.client.patch(storedKind("flowLogs"), { name: "default" }, { type: "merge", patch });
+    await expect.poll(async () => (await tool.run("status")).out, EVERY).toContain("they are kept on disk");
+    begin();
+    await send("a-one", "b-one", 300);
+    await expectSent();
+    const before = await flows("proto:udp");
+    for (const node of cluster.nodeNames) cluster.runtime.kill(await podOf("k8s-app=vendor-node", node));
+    cluster.runtime.kill(await podOf("k8s-app=vendor-flow-logs"));
+    await expectSent();
+    const kept = async () => (await flows("proto:udp")).metadata.totals.packets;
+    await expect.poll(kept, EVERY).toBeGreaterThanOrEqual(before.metadata.totals.packets);
+    await untilActs(cluster.client, "BPF");
   });
 
   it("end when they are disabled, and leave nothing on the nodes", async () => {

@@ -37,6 +37,7 @@ const REASONS = {
   NodesUnroutable: "partial",
   NodeProblems: "partial",
   FlowNodesSilent: "partial",
+  FlowDiskFailing: "partial",
   FlowExportFailing: "partial",
   EndpointUnanswered: "transient",
   DefinitionsMissing: "transient",

@@ -36,6 +36,21 @@ export const flowLogs = defineResource({
         ["endpoint"],
       ),
     }),
+    disk: object(
+      "A volume on which flows are kept, too: batches of the last hour, so that none is lost with the pod, and each hour that is over as a Parquet file.",
+      {
+        persistentVolumeClaim: text("Name of a PersistentVolumeClaim in the namespace of vendor-flow-logs.", {
+          minLength: 1,
+          maxLength: 253,
+        }),
+        days: integer("How many days Parquet files are kept. Default: 7.", { minimum: 1, maximum: 3650 }),
+        gibibytes: integer(
+          "What all files together may take; the oldest Parquet files are removed first, also where the volume is nearly full. Default: 10.",
+          { minimum: 1, maximum: 65_536 },
+        ),
+      },
+      ["persistentVolumeClaim"],
+    ),
     flowLogsDeployment: oneCopyOverrides(vendorNames.workloads.flowLogs),
   }),
   status: object("How the flow logs API is doing.", {
@@ -57,6 +72,12 @@ export const flowLogs = defineResource({
         text("One of ports, addresses and names."),
       ),
     }),
+    disk: object("What vendor-flow-logs says of its volume, twice a minute.", {
+      bytes: integer("What files take."),
+      since: text("Begin of the oldest hour that is there as a Parquet file.", { format: "date-time" }),
+      failure: text("Why flows cannot be written; absent: they can. Until then nodes keep them."),
+      failingSince: text("When that began.", { format: "date-time" }),
+    }),
     export: object("What vendor-flow-logs says of exporting, twice a minute.", {
       sent: integer("Log records since its start that the collector took."),
       dropped: integer("Log records since its start that are lost: too many waited, or the collector refused them."),
@@ -76,5 +97,7 @@ export const flowLogs = defineResource({
 
 export type FlowLogs = ObjectOf<typeof flowLogs>;
 export type FlowLogsSpec = NonNullable<FlowLogs["spec"]>;
+/** Where flows are kept, beside memory. */
+export type FlowDiskSpec = NonNullable<FlowLogsSpec["disk"]>;
 /** Where flows are exported to. */
 export type FlowExportSpec = NonNullable<NonNullable<FlowLogsSpec["export"]>["otlp"]>;

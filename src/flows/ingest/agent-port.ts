@@ -20,7 +20,7 @@ export interface AgentPortOptions {
   /** The common name of the certificates that agents have. */
   agents: string;
   /** Keeps a batch, once; resolves when it is kept as well as it is going to be. */
-  keep(batch: FlowBatch & { sent: number }): Promise<void>;
+  keep(batch: FlowBatch & { sent: number }, text: string): Promise<void>;
   /** The last interval that is kept of this boot of a node. */
   lastOf(node: string, boot: string): number | undefined;
   instance: string;
@@ -99,7 +99,7 @@ async function takeBatch(stream: ServerHttp2Stream, taking: Taking): Promise<voi
     const interval = await bodies.use(stream, BATCH_LIMIT, async (text) => {
       const batch = readBatch(text, known);
       speakFor(stream, batch.node, taking);
-      await lanes(() => keep(batch));
+      await lanes(() => keep(batch, text));
       return batch.interval;
     });
     answer(stream, 200, JSON.stringify({ interval }));

@@ -145,6 +145,16 @@ export class FlowStore {
     return this.#nodes.lastOf(node, boot);
   }
 
+  /** Whether this interval of this life of a node, or a later one, was there before. */
+  has(batch: Pick<FlowBatch, "node" | "boot" | "interval">): boolean {
+    return !this.#nodes.isNew(batch);
+  }
+
+  /** How far back it goes, in milliseconds. */
+  get reach(): number {
+    return this.#limits.historyMs;
+  }
+
   /** For the status: who sends, and what is kept, and what of it was merged. */
   summary(): { sending: number; trouble: NodeTrouble; flows: number; historyFrom: number; shed: ShedLevel[] } {
     const now = this.#clock.now();

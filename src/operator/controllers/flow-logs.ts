@@ -53,11 +53,17 @@ function exportTrouble(exported: Status["export"], now: number): Outcome | undef
   );
 }
 
+function diskTrouble(disk: Status["disk"]): Outcome | undefined {
+  if (!disk?.failure) return undefined;
+  const message = `Flows cannot be written to disk since ${disk.failingSince}: ${disk.failure}. Nodes keep them meanwhile.`;
+  return degradedInPart("FlowDiskFailing", withFix(message, "kubectl get flowlogs default -o yaml, for the claim"));
+}
+
 function assessFlowLogs(hands: ReconcileContext, now: number): Outcome {
   const answers = apiAnswers(hands, now, { ...FLOW_LOGS_API, workload: vendorNames.workloads.flowLogs });
   if (answers.kind !== "ready") return answers;
   const object = theOne(hands.observe().flowLogs);
-  const { collection, export: exported } = (object?.["status"] ?? {}) as Status;
+  const { collection, disk, export: exported } = (object?.["status"] ?? {}) as Status;
   const said = Date.parse(collection?.time ?? "");
   if (!collection || !(now - said < SAID_WITHIN_MS))
     return progressing("vendor-flow-logs to say what it collects", 5_000);
@@ -67,9 +73,10 @@ function assessFlowLogs(hands: ReconcileContext, now: number): Outcome {
     const message = `Flows come, but not from ${firstFew(silentNodes)}.`;
     return degradedInPart("FlowNodesSilent", withFix(message, "vendor node show problems, on such a node"));
   }
-  const trouble = exportTrouble(exported, now);
+  const trouble = diskTrouble(disk) ?? exportTrouble(exported, now);
   if (trouble) return trouble;
   const notes = [
+    ...(disk ? [disk.since === undefined ? "they are kept on disk" : `on disk since ${disk.since}`] : []),
     ...(exported ? [`${exported.sent ?? 0} were exported`] : []),
     ...(exported?.dropped ? [`${exported.dropped} could not be exported and are lost there`] : []),
     ...(lateNodes.length > 0 ? [`late from ${firstFew(lateNodes)}`] : []),

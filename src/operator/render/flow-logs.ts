@@ -1,7 +1,7 @@
 import { FLOW_LOGS_API } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { FLOW_LOGS_PORT } from "../../api/protocol/flow-wire.ts";
-import type { FlowExportSpec } from "../../api/resources/flow-logs.ts";
+import type { FlowDiskSpec, FlowExportSpec } from "../../api/resources/flow-logs.ts";
 import { apiService, delegation } from "./aggregated-api.ts";
 import { flowLogsRights } from "./component-rules.ts";
 import { deployment, selectorOf } from "./control-plane.ts";
@@ -16,7 +16,7 @@ import { accountWithRights } from "./rbac.ts";
 const API_PORT = 5443;
 const HEALTH_PORT = 8080;
 
-/** Keeps the last flows in memory, so there is one copy, and never two at once. */
+/** Keeps the last flows in memory, and maybe on a volume, so there is one copy, and never two at once. */
 export function flowLogs(inputs: RenderInputs): KubeObject[] {
   const { names } = inputs;
   const place = { name: names.workloads.flowLogs, namespace: names.namespaces.system };
@@ -58,7 +58,9 @@ export function flowLogs(inputs: RenderInputs): KubeObject[] {
         HEALTH_ON_POD,
         ...variable("HEALTH_PORT", HEALTH_PORT),
         ...(inputs.flowExport ? exportVariables(inputs.flowExport) : []),
+        ...(inputs.flowDisk ? diskVariables(inputs.flowDisk) : []),
       ],
+      ...(inputs.flowDisk ? { also: diskVolume(inputs.flowDisk) } : {}),
       ports: [
         containerPort("agents", FLOW_LOGS_PORT),
         containerPort("api", API_PORT),
@@ -80,6 +82,21 @@ function exportVariables({ endpoint, headersSecret, certificateAuthority }: Flow
     ...(secret ? [{ name: "EXPORT_OTLP_HEADERS", valueFrom: { secretKeyRef: secret } }] : []),
     ...variable("EXPORT_OTLP_CA", certificateAuthority),
   ];
+}
+
+const DISK = { name: "flows", mountPath: "/var/lib/vendor/flows" };
+
+function diskVariables({ days, gibibytes }: FlowDiskSpec): EnvVar[] {
+  return [
+    ...variable("HISTORY_DIRECTORY", DISK.mountPath),
+    ...variable("HISTORY_DAYS", days),
+    ...variable("HISTORY_DISK_GIB", gibibytes),
+  ];
+}
+
+function diskVolume({ persistentVolumeClaim }: FlowDiskSpec) {
+  const volume = { name: DISK.name, persistentVolumeClaim: { claimName: persistentVolumeClaim } };
+  return { volumes: [volume], mounts: [DISK], envFrom: [] };
 }
 
 /** After a Service is translated it may be another one: policies of the API are about ports of pods. */

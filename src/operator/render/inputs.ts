@@ -1,6 +1,6 @@
 import type { Names } from "../../api/names.ts";
 import type { OwnerReference } from "../../api/object.ts";
-import type { FlowExportSpec } from "../../api/resources/flow-logs.ts";
+import type { FlowDiskSpec, FlowExportSpec } from "../../api/resources/flow-logs.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
 import type { DeploymentOverrides } from "../../api/resources/workload-overrides.ts";
 import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
@@ -51,6 +51,8 @@ export interface RenderInputs {
   overrides?: Partial<Record<"apiServer" | "flowLogs" | "flowUI", DeploymentOverrides>>;
   /** `FlowLogs.spec.export.otlp`. */
   flowExport?: FlowExportSpec;
+  /** `FlowLogs.spec.disk`. */
+  flowDisk?: FlowDiskSpec;
   /** `FlowUI.spec.notifications`. */
   uiNotifications?: "Enabled" | "Disabled";
 }

@@ -280,6 +280,24 @@ describe("exporting flows", () => {
   });
 });
 
+describe("keeping flows on disk", () => {
+  it("gives the program the volume, and how much of it, and nothing if it is not asked for", () => {
+    const pod = (more: object) =>
+      workload(renderComponent("flow-logs", inputsFor({ more })), "vendor-flow-logs") as unknown as {
+        containers: [{ env: { name: string }[]; volumeMounts: { name: string }[] }];
+        volumes: { name: string }[];
+      };
+    const { containers, volumes } = pod({ flowDisk: { persistentVolumeClaim: "flows", days: 30 } });
+    expect(containers[0].env.filter(({ name }) => name.startsWith("HISTORY"))).toEqual([
+      { name: "HISTORY_DIRECTORY", value: "/var/lib/vendor/flows" },
+      { name: "HISTORY_DAYS", value: "30" },
+    ]);
+    expect(containers[0].volumeMounts).toContainEqual({ name: "flows", mountPath: "/var/lib/vendor/flows" });
+    expect(volumes).toContainEqual({ name: "flows", persistentVolumeClaim: { claimName: "flows" } });
+    expect(JSON.stringify(pod({}))).not.toMatch(/HISTORY|"flows"/);
+  });
+});
+
 describe("the agent's pod", () => {
   it("finds names as the operator does", () => {
     const config = { nameservers: ["169.254.169.253"] };
