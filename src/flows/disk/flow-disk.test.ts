@@ -109,14 +109,14 @@ describe("flows on disk", () => {
       ...{ data_plane: "BPF", reporter: "Destination", verdict: "Deny", reason: "policy_ingress" },
       ...{ protocol: "TCP", port: 5432 },
       ...{ source_type: "Workload", source_namespace: "shop", source_name: "web", source_kind: "Deployment" },
-      ...{ source_labels: { app: "web" }, source_addresses: ["10.244.1.7"] },
+      ...{ source_labels: '{"app":"web"}', source_addresses: ["10.244.1.7"] },
       ...{ destination_type: "Workload", destination_namespace: "pay", destination_name: "db" },
-      ...{ destination_kind: "Deployment", destination_labels: { app: "db" }, destination_addresses: ["10.244.2.9"] },
+      ...{ destination_kind: "Deployment", destination_labels: '{"app":"db"}', destination_addresses: ["10.244.2.9"] },
       ...{ service_namespace: "pay", service_name: "database", service_port: "sql" },
-      policies: flowRow().key.policies,
+      policies: JSON.stringify(flowRow().key.policies),
       ...{ packets: 3n, bytes: 180n, reply_packets: 0n, reply_bytes: 0n, started: 3n, ended: 0n, live: 0n },
     });
-    expect(allowed).toMatchObject({ packets: 7n, source_type: "Outside", source_labels: {}, policies: [] });
+    expect(allowed).toMatchObject({ packets: 7n, source_type: "Outside", source_labels: "{}", policies: "[]" });
     expect(allowed!["source_kind"] ?? null).toBeNull();
     expect(logs()).toEqual(["2026-11-19T17.batches", "2026-11-19T18.batches"]);
     now = BEGIN + 2 * HOUR;

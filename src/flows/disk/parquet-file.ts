@@ -7,7 +7,7 @@ import { KnownParts, readBatch } from "../../api/protocol/flow-wire.ts";
 import { recordsIn } from "./batch-file.ts";
 import { syncDirectory } from "./batch-log.ts";
 
-type Kind = "text" | "maybe text" | "json" | "texts" | "number" | "count" | "time";
+type Kind = "text" | "maybe text" | "texts" | "number" | "count" | "time";
 type Value = string | number | bigint | Date | object | undefined;
 type Column = readonly [name: string, kind: Kind, value: (row: FlowRow, batch: FlowBatch) => Value];
 
@@ -37,7 +37,7 @@ const COLUMNS: readonly Column[] = [
   ["service_namespace", "maybe text", ({ key }) => key.service?.namespace],
   ["service_name", "maybe text", ({ key }) => key.service?.name],
   ["service_port", "maybe text", ({ key }) => key.service?.port],
-  ["policies", "json", ({ key }) => key.policies],
+  ["policies", "text", ({ key }) => jsonOf(key.policies)],
   ["packets", "count", ({ packets }) => BigInt(packets)],
   ["bytes", "count", ({ bytes }) => BigInt(bytes)],
   ["reply_packets", "count", ({ replyPackets }) => BigInt(replyPackets)],
@@ -89,9 +89,21 @@ function columnsOfEnd(
     [`${side}_namespace`, "text", (row) => end(row).namespace],
     [`${side}_name`, "text", (row) => end(row).name],
     [`${side}_kind`, "maybe text", (row) => end(row).kind],
-    [`${side}_labels`, "json", (row) => end(row).labels ?? {}],
+    [`${side}_labels`, "text", (row) => jsonOf(end(row).labels ?? NONE)],
     [`${side}_addresses`, "texts", (row) => [...addresses(row)]],
   ];
+}
+
+const NONE = {};
+const texts = new WeakMap<object, string>();
+
+/** Ends and ways through policy come again in row after row, as the same objects. */
+function jsonOf(part: object): string {
+  const known = texts.get(part);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(part);
+  texts.set(part, text);
+  return text;
 }
 
 const REQUIRED = { repetition_type: "REQUIRED" } as const;
@@ -108,8 +120,6 @@ function elementsOf(name: string, kind: Kind): SchemaElement[] {
       return [{ name, ...TEXT, ...REQUIRED }];
     case "maybe text":
       return [{ name, ...TEXT, repetition_type: "OPTIONAL" }];
-    case "json":
-      return [{ name, type: "BYTE_ARRAY", converted_type: "JSON", ...REQUIRED }];
     case "texts":
       return [
         { name, converted_type: "LIST", num_children: 1, ...REQUIRED },
