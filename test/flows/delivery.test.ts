@@ -117,6 +117,23 @@ describe("flows on their way from a node", () => {
     await stop();
   });
 
+  it("go on at their pace after a switch of the data plane that kept them waiting", async () => {
+    const [before, after] = [new Counted(), new Counted()];
+    const kept = new Kept();
+    const { port, stop } = await startServer(kept);
+    const { collector } = startAgent(before, port);
+    await expect.poll(() => before.current).toBeDefined();
+    const other = after.accounting();
+    await collector.entering("Nftables", other);
+    // It is given up: the turn that waited for it meanwhile has taken seconds, and those after it are not to be late.
+    await collector.left("Nftables", other);
+    for (const bytes of [500, 700]) {
+      before.count(bytes);
+      await expect.poll(() => kept.total(), { timeout: 60_000 }).toBe(before.bytes);
+    }
+    await stop();
+  });
+
   it("fill a server again that has forgotten everything", async () => {
     const counted = new Counted();
     const first = new Kept();

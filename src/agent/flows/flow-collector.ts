@@ -58,7 +58,7 @@ export interface FlowCollectorState {
 /** Without a word of the server. */
 const PACE_MS = 15_000;
 const CHECK_MS = 1_000;
-/** Of one processor. */
+/** Of one processor: who watches is told more often than every PACE_MS only within it. */
 const MOST_SHARE = 0.02;
 /** So many intervals may wait in the kernel: then the last one goes on until one of them is kept. */
 const MOST_WAITING = 4;
@@ -128,16 +128,22 @@ class NodeFlowCollector {
     const { signal, log, known } = this.#parts;
     await Promise.race([known, new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }))]);
     while (!signal.aborted) {
-      const began = performance.now();
+      let took = 0;
       try {
-        await this.#inTurn(() => this.#turn());
+        await this.#inTurn(async () => {
+          // A switch of the data plane may have kept it waiting for seconds: that is no work.
+          const began = performance.now();
+          await this.#turn().finally(() => {
+            took = performance.now() - began;
+          });
+        });
         if (this.#pace || !this.#parts.target()) this.#failure = undefined;
       } catch (error) {
         if (!signal.aborted && !this.#failure) log.warn({ error }, "flows could not be sent, they wait");
         this.#fail(error instanceof Error ? error.message : String(error));
       }
-      const took = performance.now() - began;
-      const wait = Math.max(this.#pace?.intervalMs ?? (this.#parts.target() ? PACE_MS : CHECK_MS), took / MOST_SHARE);
+      const pace = this.#pace?.intervalMs ?? (this.#parts.target() ? PACE_MS : CHECK_MS);
+      const wait = Math.max(pace, Math.min(took / MOST_SHARE, PACE_MS));
       this.#share = took / (took + wait);
       await this.#rest(this.#parts.target() && !this.#pace ? Math.min(wait, RECONNECT_MS) : wait);
     }
