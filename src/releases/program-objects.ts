@@ -38,5 +38,7 @@ export function kubeControllersObjects(
     { apiGroups: [groups.stored.group], resources: ["*"], verbs: ["*"] },
   ];
   const container = { env: [{ name: "ENABLED_CONTROLLERS", value: controllers }] };
-  return [...accountObjects(place, rules), deployment(place, { release, container })];
+  // With etcd it is what tells agents of nodes: it cannot wait for an address that agents give.
+  const pod = datastore === "etcd" ? { hostNetwork: true } : {};
+  return [...accountObjects(place, rules), deployment(place, { release, container, pod })];
 }
