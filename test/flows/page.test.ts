@@ -25,6 +25,20 @@ import { inProcessVendorctl } from "../support/in-process-vendorctl.ts";
 
 const FLOWS = "/apis/flows.vendor.io/v1/flows";
 const SHOP = "/apis/flows.vendor.io/v1/namespaces/shop/flows";
+const PREVIEWS = "/apis/flows.vendor.io/v1/namespaces/shop/previews";
+const JSON_TYPE = { "content-type": "application/json" };
+/** Nobody may reach the cart, who did. */
+const PREVIEW = JSON.stringify({
+  kind: "FlowPreview",
+  spec: {
+    objects: [
+      {
+        ...{ apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy", metadata: { name: "closed" } },
+        spec: { podSelector: {}, policyTypes: ["Ingress"] },
+      },
+    ],
+  },
+});
 const PAGE = "<!doctype html><title>Flows</title>";
 
 let flows: FlowsApi;
@@ -39,9 +53,10 @@ beforeAll(async () => {
     ["secret.key", "not a part of the page"],
   ] as const)
     writeFileSync(join(folder, name), text);
-  flows = await startFlowsApi(["ana", "auditor", "nobody"]);
+  flows = await startFlowsApi(["ana", "auditor", "editor", "nobody"]);
   await flows.bind("ana", "view", "shop");
   await flows.bind("auditor", "view");
+  await flows.bind("editor", "edit");
   const rows = [flowRow({ from: workload("shop", "web"), to: workload("shop", "cart"), port: 80 })];
   await flows.send(flowBatch(rows, { node: "node-1", interval: 1, until: Date.now() }));
 });
@@ -58,7 +73,7 @@ interface Answer {
 }
 
 /** With headers that no browser would let a page set. */
-function ask(url: string, headers: Record<string, string> = {}, method = "GET"): Promise<Answer> {
+function ask(url: string, headers: Record<string, string> = {}, method = "GET", body = ""): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url);
     const path = url.slice(url.indexOf("/", "http://".length));
@@ -70,7 +85,7 @@ function ask(url: string, headers: Record<string, string> = {}, method = "GET"):
       response.on("end", () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
     })
       .on("error", reject)
-      .end();
+      .end(body);
   });
 }
 
@@ -149,7 +164,75 @@ describe("the page of a user's own machine", () => {
     ])
       expect([path, (await ask(`${url}${path}`, { cookie })).status]).toEqual([path, 404]);
     for (const method of ["POST", "PUT", "DELETE", "PATCH"])
-      expect([method, (await ask(`${url}${FLOWS}`, { cookie }, method)).status]).toEqual([method, 405]);
+      expect([method, (await ask(`${url}${FLOWS}`, { cookie, origin: url }, method)).status]).toEqual([method, 405]);
+  });
+
+  describe("previews, which are asked for by a POST", () => {
+    let own = "";
+    let trusted: Record<string, string> = {};
+    beforeAll(async () => {
+      const transport = transportOf("editor");
+      const page = await serveOwnPage({ files: readPageFiles(folder), transport, about, log: silentLog, port: 0 });
+      closing.push(() => transport.close(), page.close);
+      own = page.url;
+      const [given] = (await ask(`${own}/`)).headers["set-cookie"] as string[];
+      trusted = { ...JSON_TYPE, cookie: given!.split(";")[0]!, origin: own, "sec-fetch-site": "same-origin" };
+    });
+    const post = (headers: Record<string, string>, path = PREVIEWS, method = "POST", body = PREVIEW) =>
+      ask(`${own}${path}`, headers, method, body);
+
+    it("are answered to the page, with the rights of the kubeconfig", async () => {
+      const { status, text } = await post(trusted);
+      expect([status, JSON.parse(text).kind]).toEqual([201, "FlowPreview"]);
+      const refused = await ask(`${url}${PREVIEWS}`, { ...trusted, cookie, origin: url }, "POST", PREVIEW);
+      expect([refused.status, JSON.parse(refused.text).message]).toEqual([
+        403,
+        expect.stringContaining('User "auditor" cannot create resource "previews"'),
+      ]);
+    });
+
+    it.each([
+      ["has no cookie", { cookie: "" }],
+      ["names no origin", { origin: "" }],
+      ["comes from another page", { origin: "https://example.com" }],
+      ["comes from a page of another port", { origin: "http://127.0.0.1:1" }],
+      ["comes from a page without an origin", { origin: "null" }],
+      ["is one that browsers call cross-site", { "sec-fetch-site": "cross-site" }],
+      ["is one that browsers call same-site", { "sec-fetch-site": "same-site" }],
+      ["is one that browsers call typed", { "sec-fetch-site": "none" }],
+      ["asks for a name that somebody points here", { host: "rebound.example.com" }],
+    ])("are refused to a request that %s", async (_what, wrong: Record<string, string>) => {
+      const headers = Object.fromEntries(Object.entries({ ...trusted, ...wrong }).filter(([, value]) => value !== ""));
+      expect((await post(headers)).status).toBe(403);
+    });
+
+    it("are refused in any type that a form could send, and without one", async () => {
+      const { "content-type": _, ...untyped } = trusted;
+      expect((await post(untyped)).status).toBe(415);
+      for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/yaml"])
+        expect([type, (await post({ ...trusted, "content-type": type })).status]).toEqual([type, 415]);
+    });
+
+    it("are refused when they are too large, and leave the page as it was", async () => {
+      expect((await post(trusted, PREVIEWS, "POST", " ".repeat(256 * 1024 + 1))).status).toBe(413);
+      expect((await post(trusted, PREVIEWS, "POST", " ".repeat(8 * 1024 * 1024))).status).toBe(413);
+      expect((await post(trusted)).status).toBe(201);
+    });
+
+    it("are the only thing that is asked for so", async () => {
+      for (const path of [
+        ...[`${PREVIEWS}/x`, `${PREVIEWS}/`, "/apis/flows.vendor.io/v1/namespaces/../previews", FLOWS, SHOP],
+        ...["/apis/flows.vendor.io/v1/proposals", "/apis/flows.vendor.io/v1/namespaces/a/b/previews", "/session", "/"],
+        ...["/api/v1/namespaces", "/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies"],
+      ])
+        expect([path, (await post(trusted, path)).status]).toEqual([path, 405]);
+      for (const method of ["PUT", "DELETE", "PATCH", "OPTIONS"])
+        expect([method, (await post(trusted, PREVIEWS, method)).status]).toEqual([method, 405]);
+    });
+
+    it("take no parameters along", async () => {
+      expect((await post(trusted, `${PREVIEWS}?watch=true&dryRun=All&fieldValidation=nonsense`)).status).toBe(201);
+    });
   });
 
   it("gives runs of vendorctl to the page alone, where there is something that reads them", async () => {
@@ -280,6 +363,11 @@ describe("the page in a cluster", () => {
     });
     expect((await ask(`${url}/runs`, ana)).status).toBe(404);
     expect((await ask(`${url}${SHOP}`, ana)).status).toBe(200);
+    const asked = { ...JSON_TYPE, origin: url };
+    expect((await ask(`${url}${PREVIEWS}`, asked, "POST", PREVIEW)).status).toBe(401);
+    expect((await ask(`${url}${PREVIEWS}`, { ...asked, ...ana }, "POST", PREVIEW)).status).toBe(403);
+    const editor = bearer(flows.tokenOf("editor"));
+    expect((await ask(`${url}${PREVIEWS}`, { ...asked, ...editor }, "POST", PREVIEW)).status).toBe(201);
     const refused = await ask(`${url}${FLOWS}`, ana);
     expect([refused.status, JSON.parse(refused.text).message]).toEqual([
       403,

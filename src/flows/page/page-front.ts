@@ -5,7 +5,7 @@ import type { ApiResponse, Transport } from "../../api/transport.ts";
 import type { Incoming, Reply, Sink, UserInfo } from "../../apiserver/call.ts";
 import type { Handler } from "../../apiserver/http.ts";
 import { refusal } from "../../apiserver/router.ts";
-import { noSuchPath } from "../../apiserver/status-errors.ts";
+import { noSuchPath, tooLarge, unsupportedMediaType } from "../../apiserver/status-errors.ts";
 import { CodedError } from "../../kit/errors.ts";
 import type { Log } from "../../kit/log.ts";
 import type { PageFiles } from "./page-files.ts";
@@ -29,10 +29,18 @@ const SECURITY_HEADERS = {
   "cache-control": "no-store",
 };
 
+const FLOWS_ROOT = `^/apis/${FLOW_LOGS_API.group.replaceAll(".", "\\.")}/${FLOW_LOGS_API.version}`;
+/** A name is no way to another folder. */
+const PATH_PART = "/(?!\\.{1,2}(?:/|$))[A-Za-z0-9._-]+";
+
 /** Flows, and what is made of them: no other path of the API server is reached through the page. */
-const FLOWS_PATH = new RegExp(
-  `^/apis/${FLOW_LOGS_API.group.replaceAll(".", "\\.")}/${FLOW_LOGS_API.version}(?:/(?!\\.{1,2}(?:/|$))[A-Za-z0-9._-]+)+$`,
-);
+const FLOWS_PATH = new RegExp(`${FLOWS_ROOT}(?:${PATH_PART})+$`);
+/** The one resource that is asked for with a body. It stores nothing. */
+const PREVIEWS_PATH = new RegExp(`${FLOWS_ROOT}(?:/namespaces${PATH_PART})?/previews$`);
+
+const JSON_TYPE = "application/json";
+/** As much as a preview may have. */
+const MOST_BODY_BYTES = 256 * 1024;
 
 export interface PageFrontParts {
   files: PageFiles;
@@ -62,8 +70,9 @@ export class PageFront implements Handler {
     const { files, rights } = this.#parts;
     const { method, path } = incoming;
     rights.admit(incoming);
+    if (method === "POST" && PREVIEWS_PATH.test(path)) return await this.#preview(incoming);
     if (method !== "GET" && method !== "HEAD")
-      throw new StatusError(405, "MethodNotAllowed", "only GET and HEAD are served here");
+      throw new StatusError(405, "MethodNotAllowed", "only GET, HEAD and a POST of previews are served here");
     const file = files.get(path);
     if (file) {
       const isPage = file.type.startsWith("text/html");
@@ -86,7 +95,7 @@ export class PageFront implements Handler {
   async #askRuns(incoming: Incoming, runs: NonNullable<PageFrontParts["runs"]>): Promise<Reply> {
     // Throws where the page itself was not opened.
     this.#parts.rights.headersOf(incoming);
-    const headers = { "content-type": "application/json" };
+    const headers = { "content-type": JSON_TYPE };
     return { status: 200, headers, body: JSON.stringify(await runs(incoming.signal)) };
   }
 
@@ -100,13 +109,32 @@ export class PageFront implements Handler {
   async #forward(incoming: Incoming): Promise<Reply> {
     const { rights, transport } = this.#parts;
     const { path, search, signal } = incoming;
-    const headers = { accept: "application/json", ...rights.headersOf(incoming) };
+    const headers = { accept: JSON_TYPE, ...rights.headersOf(incoming) };
     const query = Object.fromEntries(new URLSearchParams(search));
     const response = await transport.request({ method: "GET", path, query, headers, signal });
     const { status } = response;
-    const type = { "content-type": response.headers["content-type"] ?? "application/json" };
+    const type = { "content-type": response.headers["content-type"] ?? JSON_TYPE };
     if (query["watch"] !== "true" || status >= 300) return { status, headers: type, body: await response.text() };
     return { status, headers: type, stream: (sink) => void this.#pass(response, sink) };
+  }
+
+  /** Parameters are not passed on: a preview has none. */
+  async #preview(incoming: Incoming): Promise<Reply> {
+    const { rights, transport } = this.#parts;
+    const { path, body, signal } = incoming;
+    const own = rights.headersOf(incoming);
+    const type = (incoming.headers["content-type"] ?? "").split(";", 1)[0]!.trim().toLowerCase();
+    // Of what a form of any page may send, JSON is none.
+    if (type !== JSON_TYPE) throw unsupportedMediaType(type.slice(0, 60), [JSON_TYPE]);
+    if (body.length > MOST_BODY_BYTES) throw tooLarge(MOST_BODY_BYTES);
+    const headers = { accept: JSON_TYPE, "content-type": JSON_TYPE, ...own };
+    const response = await transport.request({ method: "POST", path, headers, body: body.toString("utf8"), signal });
+    const { status } = response;
+    return {
+      status,
+      headers: { "content-type": response.headers["content-type"] ?? JSON_TYPE },
+      body: await response.text(),
+    };
   }
 
   /** A reader that is slow is waited for, and so the API server's stream is. */

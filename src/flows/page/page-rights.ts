@@ -46,12 +46,16 @@ export function ownRights(): PageRights {
   const cookie = `vendor-flow-ui-${randomBytes(4).toString("hex")}`;
   return {
     signIn: false,
-    admit: ({ headers }) => {
+    admit: ({ method, headers }) => {
       const host = headers["host"] ?? "";
       const own = `http://${host}`;
       if (!OWN_HOST.test(host)) throw notThePage("this server is not called that");
-      if ((headers["origin"] ?? own) !== own || !OF_THE_PAGE.includes(headers["sec-fetch-site"] ?? "none"))
-        throw notThePage("another page asks");
+      const isRead = method === "GET" || method === "HEAD";
+      // Browsers name the origin of all that is no read, and nobody types such a request.
+      const origin = headers["origin"] ?? (isRead ? own : "");
+      const site = headers["sec-fetch-site"] ?? (isRead ? "none" : "same-origin");
+      const sites = isRead ? OF_THE_PAGE : ["same-origin"];
+      if (origin !== own || !sites.includes(site)) throw notThePage("another page asks");
     },
     headersOf: ({ headers }) => {
       if (!hasCookie(headers["cookie"] ?? "", cookie, secret)) throw notThePage("open the page itself first");
