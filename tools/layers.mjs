@@ -21,9 +21,10 @@ const SYNCHRONOUS = [
   /^src\/local\/(?:.*\/)?(?:plan[^/]*|[^/]*-plan)\.ts$/,
 ];
 
-/** The flow UI runs in a browser: the grammar of queries and shapes on the wire are all that it shares. Its worker has no document. */
+/** The flow UI runs in a browser: the grammar of queries, shapes on the wire, and how policies are written as YAML are all that it shares. Its worker has no document. */
 const PAGE = {
-  shared: /^src\/(?:flows\/query|api\/protocol)\/[^/]+\.ts$/,
+  shared:
+    /^src\/(?:(?:flows\/query|api\/protocol)\/[^/]+|flows\/propose\/policy-text|procedures\/merge\/kubectl-yaml)\.ts$/,
   withoutDocument: /^ui\/(?:worker\/|page-worker\.ts|api\/)/,
   withDocument: /\.tsx$|^ui\/(?:page-state|palette)\.ts$/,
 };

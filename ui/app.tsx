@@ -6,6 +6,8 @@ import { type Command, commandOf, isFirstKey } from "./keys.ts";
 import { MapScreen } from "./map/map-screen.tsx";
 import * as page from "./page-state.ts";
 import { PoliciesScreen } from "./policies/policies-screen.tsx";
+import { PreviewPanel } from "./preview/preview-panel.tsx";
+import { ProposePanel } from "./propose/propose-panel.tsx";
 import { QueryField } from "./query/query-field.tsx";
 import { outcomeOf } from "./runs/run-text.ts";
 import { RunsScreen } from "./runs/runs-screen.tsx";
@@ -22,7 +24,7 @@ const SECOND_KEY_MS = 1_500;
 export function App() {
   useKeys();
   const session = page.session.value;
-  const { isExplained, flow } = page.url.value;
+  const { isExplained, flow, panel } = page.url.value;
   return (
     <>
       <header>
@@ -36,7 +38,9 @@ export function App() {
           {page.screen.value === "map" && <MapScreen />}
           {page.screen.value === "policies" && <PoliciesScreen />}
           {page.screen.value === "runs" && <RunsScreen />}
-          {isExplained && flow !== "" && <WhyDrawer />}
+          {panel === "none" && isExplained && flow !== "" && <WhyDrawer />}
+          {panel === "propose" && <ProposePanel />}
+          {panel === "preview" && <PreviewPanel />}
         </>
       ) : (
         <SignIn />
@@ -166,7 +170,7 @@ function placeOf(target: EventTarget | null) {
 
 /** Whether the key had a meaning on this screen; what it would do otherwise is then left out. */
 function perform(command: Command, target: EventTarget | null): boolean {
-  const { screen, flow, isExplained } = page.url.value;
+  const { screen, flow, isExplained, panel } = page.url.value;
   if (page.isHelpOpen.value) {
     if (command.do === "close") page.isHelpOpen.value = false;
     return true;
@@ -188,8 +192,12 @@ function perform(command: Command, target: EventTarget | null): boolean {
       if (screen === "flows") page.explain(flow);
       return screen === "flows";
     case "close":
-      if (isExplained) page.go({ isExplained: false });
+      if (panel !== "none") page.go({ panel: "none", gone: "" });
+      else if (isExplained) page.go({ isExplained: false });
       document.querySelector<HTMLElement>(".grid, .map canvas")?.focus();
+      return true;
+    case "panel":
+      page.go({ panel: command.panel });
       return true;
     case "screen":
       if (command.screen === "runs" && !page.session.value?.runs) return false;

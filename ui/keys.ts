@@ -1,4 +1,4 @@
-import type { Screen } from "./url-state.ts";
+import type { Panel, Screen } from "./url-state.ts";
 
 export type Command =
   | { do: "query" }
@@ -6,6 +6,7 @@ export type Command =
   | { do: "explain" }
   | { do: "close" }
   | { do: "screen"; screen: Screen }
+  | { do: "panel"; panel: Exclude<Panel, "none"> }
   | { do: "pause" }
   | { do: "fit" }
   | { do: "table" }
@@ -27,6 +28,8 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { keys: ["PageDown"], about: "a page down", command: { do: "step", by: 20 } },
   { keys: ["PageUp"], about: "a page up", command: { do: "step", by: -20 } },
   { keys: ["e", "Enter"], about: "why: the chosen flow", command: { do: "explain" } },
+  { keys: ["p"], about: "propose policies for these flows", command: { do: "panel", panel: "propose" } },
+  { keys: ["w"], about: "write a policy, and preview it", command: { do: "panel", panel: "preview" } },
   { keys: ["Escape"], about: "close", command: { do: "close" } },
   { keys: [" "], about: "pause, or go on", command: { do: "pause" } },
   { keys: ["f"], about: "fit the map into the window", command: { do: "fit" } },

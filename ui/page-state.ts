@@ -30,6 +30,11 @@ const NOTHING_SHOWN: LiveTable = {
   ...{ phase: "listing", query: "", total: 0, waiting: 0, denials: 0, newestDenial: "" },
   ...{ isCut: false, from: 0, rows: [] },
 };
+/** Policies that are written to be previewed. In no link: it would show as one's own what somebody else has written. */
+export const draft = signal("");
+/** What is in the panel is asked about as soon as it can be. */
+export const isPreviewWanted = signal(false);
+
 export const shown = signal<LiveTable>(NOTHING_SHOWN);
 
 /** Newest first; undefined until they are known. */
@@ -73,6 +78,19 @@ export function choose(flow: string): void {
 
 export function explain(flow: string): void {
   if (flow !== "") go({ flow, isExplained: true });
+}
+
+export function previewText(text: string): void {
+  draft.value = text;
+  isPreviewWanted.value = true;
+  go({ panel: "preview", gone: "" });
+}
+
+/** What if it were gone? */
+export function previewWithout(gone: string): void {
+  draft.value = "";
+  isPreviewWanted.value = true;
+  go({ panel: "preview", gone });
 }
 
 export function sortBy(sort: ColumnSort): void {

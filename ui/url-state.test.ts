@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { isStep, RULE_FILTERS, readHash, SCREENS, THEMES, type UrlState, writeHash } from "./url-state.ts";
+import { PROPOSAL_KINDS } from "../src/api/protocol/flow-proposal.ts";
+import { isStep, PANELS, RULE_FILTERS, readHash, SCREENS, THEMES, type UrlState, writeHash } from "./url-state.ts";
 import { COLUMN_SORTS } from "./worker/flow-columns.ts";
 
 const FIRST = readHash("");
@@ -15,6 +16,12 @@ const anyState: fc.Arbitrary<UrlState> = fc.record({
   isExplained: fc.boolean(),
   rules: fc.constantFrom(...RULE_FILTERS),
   run: fc.string(),
+  panel: fc.constantFrom(...PANELS),
+  api: fc.constantFrom(...PROPOSAL_KINDS),
+  egress: fc.boolean(),
+  addresses: fc.boolean(),
+  gone: fc.string(),
+  isNarrow: fc.boolean(),
   theme: fc.constantFrom(...THEMES),
 });
 
@@ -33,10 +40,10 @@ it("any text is a link, and what it does not say is as at first", () => {
   expect(writeHash(FIRST)).toBe("#");
 });
 
-it("sorting and choosing a flow are no steps of the back button; another query, screen or explanation is", () => {
+it("sorting and choosing a flow are no steps of the back button; another query, screen, panel or explanation is", () => {
   const from = FIRST;
   for (const change of [{ sort: "bytes" }, { flow: "a" }, { theme: "dark" }, { run: "a" }] as const)
     expect(isStep(from, { ...from, ...change }), JSON.stringify(change)).toBe(false);
-  for (const change of [{ screen: "map" }, { query: "a" }, { namespace: "shop" }, { isExplained: true }] as const)
+  for (const change of [{ screen: "map" }, { query: "a" }, { namespace: "shop" }, { isExplained: true }, { panel: "preview" }] as const)
     expect(isStep(from, { ...from, ...change }), JSON.stringify(change)).toBe(true);
 });

@@ -1,3 +1,4 @@
+import { PROPOSAL_KINDS, type ProposalKind } from "../src/api/protocol/flow-proposal.ts";
 import { COLUMN_SORTS, type ColumnSort } from "./worker/flow-columns.ts";
 
 export const SCREENS = ["flows", "map", "policies", "runs"] as const;
@@ -8,6 +9,10 @@ export type Theme = (typeof THEMES)[number];
 
 export const RULE_FILTERS = ["all", "never", "denying"] as const;
 export type RuleFilter = (typeof RULE_FILTERS)[number];
+
+/** Beside a screen, over what is explained. */
+export const PANELS = ["none", "propose", "preview"] as const;
+export type Panel = (typeof PANELS)[number];
 
 /** All that a link holds. The time that is looked at is in the query. */
 export interface UrlState {
@@ -24,12 +29,22 @@ export interface UrlState {
   rules: RuleFilter;
   /** Id of the run that is chosen; empty: the newest. */
   run: string;
+  panel: Panel;
+  /** What proposed policies are written as, and of what. */
+  api: ProposalKind;
+  egress: boolean;
+  addresses: boolean;
+  /** A policy whose deletion is previewed, as KIND/NAMESPACE/NAME; empty: none. */
+  gone: string;
+  /** A preview asks about the flows of the query alone. */
+  isNarrow: boolean;
   theme: Theme;
 }
 
 const FIRST_URL_STATE: UrlState = {
   ...{ screen: "flows", query: "", namespace: "", sort: "when", isDescending: true },
   ...{ flow: "", isExplained: false, rules: "all", run: "", theme: "auto" },
+  ...{ panel: "none", api: "kubernetes", egress: false, addresses: false, gone: "", isNarrow: false },
 };
 
 /** Links are written by users too: what is none of the choices is the first of them. */
@@ -43,6 +58,8 @@ export function readHash(hash: string): UrlState {
     ...{ sort: sort ?? COLUMN_SORTS[0], isDescending: sort === undefined || text("sort").startsWith("-") },
     ...{ isExplained: flow !== "" && given.has("why") },
     ...{ rules: oneOf(RULE_FILTERS, text("rules")), run: text("run"), theme: oneOf(THEMES, text("theme")) },
+    ...{ panel: oneOf(PANELS, text("panel")), api: oneOf(PROPOSAL_KINDS, text("api")), gone: text("gone") },
+    ...{ egress: given.has("egress"), addresses: given.has("addresses"), isNarrow: given.has("narrow") },
   };
 }
 
@@ -59,6 +76,12 @@ export function writeHash(state: UrlState): string {
     ["why", state.flow !== "" && state.isExplained ? "1" : ""],
     ["rules", state.rules === first.rules ? "" : state.rules],
     ["run", state.run],
+    ["panel", state.panel === first.panel ? "" : state.panel],
+    ["api", state.api === first.api ? "" : state.api],
+    ["egress", state.egress ? "1" : ""],
+    ["addresses", state.addresses ? "1" : ""],
+    ["gone", state.gone],
+    ["narrow", state.isNarrow ? "1" : ""],
     ["theme", state.theme === first.theme ? "" : state.theme],
   ];
   return `#${new URLSearchParams(entries.filter(([, value]) => value !== ""))}`;
@@ -66,7 +89,7 @@ export function writeHash(state: UrlState): string {
 
 /** Whether going from one to the other is a step that the browser's back button takes again. */
 export function isStep(from: UrlState, to: UrlState): boolean {
-  return (["screen", "query", "namespace", "isExplained"] as const).some((name) => from[name] !== to[name]);
+  return (["screen", "query", "namespace", "isExplained", "panel"] as const).some((name) => from[name] !== to[name]);
 }
 
 function oneOf<T extends string>(choices: readonly T[], given: string): T {

@@ -39,6 +39,7 @@ export interface ApiStatus {
   code?: number;
   reason?: string;
   message?: string;
+  details?: { name?: string; kind?: string; causes?: readonly { field?: string; message?: string }[] };
 }
 
 export interface FlowTally {

@@ -15,6 +15,8 @@ export interface ApiRefusal {
   status: number;
   reason: string;
   message: string;
+  /** Of an object that was sent: which one, and what of it. */
+  details?: NonNullable<ApiStatus["details"]>;
 }
 
 type Parameters = Record<string, string | number | boolean | undefined>;
@@ -50,12 +52,21 @@ export async function askFlows<T>(
   return (await response.json()) as T;
 }
 
-export async function openPath(url: string, token: string, signal: AbortSignal): Promise<Response> {
+/** Sends an object, which nothing is stored of. Rejects with an `ApiRefusal`. */
+export async function postFlows<T>(api: FlowsApi, resource: string, object: object, signal: AbortSignal): Promise<T> {
+  const { origin, namespace, token } = api;
+  const response = await openPath(origin + flowsPath(namespace, resource, {}), token, signal, JSON.stringify(object));
+  return (await response.json()) as T;
+}
+
+/** With a body it is a POST. */
+export async function openPath(url: string, token: string, signal: AbortSignal, body?: string): Promise<Response> {
   const headers: Record<string, string> = { accept: "application/json" };
+  if (body !== undefined) headers["content-type"] = "application/json";
   if (token !== "") headers["authorization"] = `Bearer ${token}`;
   let response: Response;
   try {
-    response = await fetch(url, { headers, signal });
+    response = await fetch(url, { headers, signal, ...(body !== undefined && { method: "POST", body }) });
   } catch (error) {
     if (signal.aborted) throw error;
     throw refusal(0, "Unreachable", "The server of this page does not answer.");
@@ -67,7 +78,8 @@ export async function openPath(url: string, token: string, signal: AbortSignal):
 /** The sentence of a Kubernetes Status, or what there is in its place. */
 function refusalOf(status: number, body: string): ApiRefusal {
   const given = statusIn(body);
-  return refusal(status, given?.reason ?? "", given?.message || `The API answered ${status}.`);
+  const { reason = "", message, details } = given ?? {};
+  return { ...refusal(status, reason, message || `The API answered ${status}.`), ...(details && { details }) };
 }
 
 export function isRefusal(error: unknown): error is ApiRefusal {

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { api, explainDenial, isPaused, pause, search, session, shown } from "../page-state.ts";
+import { api, explainDenial, go, isPaused, pause, search, session, shown } from "../page-state.ts";
 import { emptyReason, type WithoutTerm, whatHelps } from "./empty-reason.ts";
 import { FlowGrid } from "./flow-grid.tsx";
 import { countText } from "./flow-text.ts";
@@ -27,6 +27,12 @@ export function StatusLine() {
       </output>
       <button type="button" aria-pressed={isPaused.value} onClick={pause}>
         {isPaused.value ? `Go on${waiting > 0 ? `: ${waiting.toLocaleString("en")} waiting` : ""}` : "Pause"}
+      </button>
+      <button type="button" onClick={() => go({ panel: "propose" })}>
+        Propose
+      </button>
+      <button type="button" onClick={() => go({ panel: "preview" })}>
+        Preview
       </button>
       <span class="chips" aria-live="polite">
         {denials > 0 && session.value?.notifications !== false && (

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { RuleStatistics } from "../api/flow.ts";
 import { type ApiRefusal, askFlows, type FlowsApi, isRefusal } from "../api/flows-api.ts";
 import { clockText, countText } from "../flows/flow-text.ts";
-import { api, go, url } from "../page-state.ts";
+import { api, go, previewWithout, url } from "../page-state.ts";
 import { RULE_FILTERS, type RuleFilter } from "../url-state.ts";
 import { neverHit, type RuleRow, ruleRows } from "./rule-rows.ts";
 
@@ -114,6 +114,16 @@ function Row({ row }: { row: RuleRow }) {
         <button type="button" class="link" title={`Flows of ${row.query}`} onClick={show}>
           {row.title}
         </button>
+        {row.gone !== "" && (
+          <button
+            type="button"
+            class="aside"
+            aria-label={`What if ${row.title} were gone?`}
+            onClick={() => previewWithout(row.gone)}
+          >
+            what if it were gone?
+          </button>
+        )}
         {row.staged && <span class="tag">staged</span>}
       </th>
       <td>{row.isRule ? "" : row.tier}</td>

@@ -1,5 +1,6 @@
 import type { FlowTally, RuleStatistics } from "../api/flow.ts";
 import { stepText } from "../flows/flow-text.ts";
+import { goneText } from "../preview/written-objects.ts";
 import { ruleQuery } from "../query/query-text.ts";
 import type { RuleFilter } from "../url-state.ts";
 
@@ -16,6 +17,8 @@ export interface RuleRow {
   passed: FlowTally;
   lastHit: number | undefined;
   query: string;
+  /** As the link has it while its deletion is previewed; empty: it cannot be. */
+  gone: string;
 }
 
 /** Policies in the order of their tiers and names, each with its rules. A policy is shown where it, or one of its rules, is what the filter asks for. */
@@ -57,5 +60,6 @@ function rowOf(rule: RuleStatistics, isRule: boolean): RuleRow {
     key: `${policyKey(rule)} ${rule.direction ?? ""} ${rule.rule ?? ""}`,
     title: isRule ? `${direction.toLowerCase()} rule ${rule.rule}` : stepText({ ...rule, direction }),
     ...{ tier, kind, staged, isRule, allowed, denied, passed, lastHit, query: ruleQuery(rule) },
+    gone: isRule || staged ? "" : goneText(rule),
   };
 }

@@ -21,15 +21,18 @@ export function pairQuery({ from, to }: Pick<FlowKey, "from" | "to">): string {
   return joined([endTerm("from", from), endTerm("to", to)]);
 }
 
-/** The flow, and what is like it. */
-export function keyQuery(flow: Pick<FlowKey, "from" | "to" | "port" | "protocol" | "verdict">): string {
-  const port = flow.port === 0 ? "" : `port:${flow.port}`;
+/** All between two ends on a port, whatever became of it. */
+export function portQuery(flow: Pick<FlowKey, "from" | "to" | "port" | "protocol">): string {
   return joined([
     pairQuery(flow),
-    port,
+    flow.port === 0 ? "" : `port:${flow.port}`,
     `proto:${quoted(flow.protocol.toLowerCase())}`,
-    `verdict:${flow.verdict.toLowerCase()}`,
   ]);
+}
+
+/** The flow, and what is like it. */
+export function keyQuery(flow: Pick<FlowKey, "from" | "to" | "port" | "protocol" | "verdict">): string {
+  return joined([portQuery(flow), `verdict:${flow.verdict.toLowerCase()}`]);
 }
 
 export function ruleQuery(rule: Omit<PolicyHit, "action" | "direction"> & Partial<Pick<PolicyHit, "direction">>) {
@@ -53,8 +56,19 @@ export function withoutTime(query: string): string {
 }
 
 export function withTime(query: string, since: number, until: number): string {
-  const text = (time: number) => new Date(time).toISOString().replace(/\.\d+Z$/, "Z");
-  return joined([withoutTime(query), `since:${text(since)}`, `until:${text(until)}`]);
+  return joined([withoutTime(query), `since:${timeText(since)}`, `until:${timeText(until)}`]);
+}
+
+function timeText(time: number): string {
+  return new Date(time).toISOString().replace(/\.\d+Z$/, "Z");
+}
+
+/** The bounds of time of a query, as a query. */
+export function timeTerms(query: string, now: number): string {
+  const terms = termsOf(query);
+  if (terms) return joined(terms.filter((term) => /^(?:since|until):/i.test(term)));
+  const { since, until } = timeIn(query, now);
+  return joined([since === undefined ? "" : `since:${timeText(since)}`, until === undefined ? "" : `until:${timeText(until)}`]);
 }
 
 /** Bounds of time that a query has; none if it cannot be read. */

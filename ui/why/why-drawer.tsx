@@ -1,10 +1,12 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { FlowExplanation } from "../../src/api/protocol/flow-explanation.ts";
 import type { Flow } from "../api/flow.ts";
 import { type ApiRefusal, askFlows, isRefusal } from "../api/flows-api.ts";
 import { bytesText, clockText, decidedBy, endText, planeText, portText } from "../flows/flow-text.ts";
+import { CopyButton } from "../copy-button.tsx";
 import { api, go, search, url } from "../page-state.ts";
 import { keyQuery, pairQuery } from "../query/query-text.ts";
+import { SidePanel } from "../side-panel.tsx";
 import { ExplainedTrace, Remedies } from "./explained-trace.tsx";
 import { RecordedTrace } from "./recorded-trace.tsx";
 
@@ -19,7 +21,6 @@ interface Answered {
 /** Why the chosen flow was allowed or denied. */
 export function WhyDrawer() {
   const [answered, setAnswered] = useState<Answered>();
-  const drawer = useRef<HTMLElement>(null);
   const asked = api.value;
   const id = url.value.flow;
   useEffect(() => {
@@ -28,17 +29,13 @@ export function WhyDrawer() {
     void answerFor(id, left.signal).then((answer) => left.signal.aborted || setAnswered(answer));
     return () => left.abort();
   }, [asked, id]);
-  useEffect(() => drawer.current?.focus(), []);
   const current = answered?.id === id ? answered : undefined;
   return (
-    <aside class="drawer" aria-label="Why" tabIndex={-1} ref={drawer}>
-      <button type="button" class="plain close" aria-label="Close" onClick={() => go({ isExplained: false })}>
-        ×
-      </button>
+    <SidePanel label="Why" close={() => go({ isExplained: false })}>
       {!current && <p class="dim">Asking…</p>}
       {current?.refusal && <Refused {...current.refusal} />}
       {current?.flow && <Explained flow={current.flow} explanation={current.explanation} />}
-    </aside>
+    </SidePanel>
   );
 }
 
@@ -138,29 +135,17 @@ function Facts({ flow }: { flow: Flow }) {
 }
 
 function Actions({ flow }: { flow: Flow }) {
-  const [copied, setCopied] = useState("");
-  const copy = async () => {
-    const text = keyQuery(flow);
-    const isCopied = await navigator.clipboard?.writeText(text).then(
-      () => true,
-      () => false,
-    );
-    // Where the browser does not let the page write to the clipboard, the text is there to be copied.
-    setCopied(isCopied ? "Copied." : text);
-  };
   return (
     <>
       <div class="actions">
         <button type="button" class="go" onClick={() => search(pairQuery(flow))}>
           Only this pair
         </button>
-        <button type="button" onClick={() => void copy()}>
-          Copy as query
+        <CopyButton label="Copy as query" text={keyQuery(flow)} />
+        <button type="button" onClick={() => go({ query: keyQuery(flow), panel: "propose" })}>
+          Propose a policy
         </button>
       </div>
-      <p aria-live="polite" class="mono">
-        {copied}
-      </p>
     </>
   );
 }
