@@ -1,4 +1,5 @@
 import { useEffect, useRef } from "preact/hooks";
+import { CompareScreen } from "./compare/compare-screen.tsx";
 import { FlowsScreen } from "./flows/flows-screen.tsx";
 import { Strip } from "./flows/strip.tsx";
 import { Help } from "./help.tsx";
@@ -16,7 +17,13 @@ import { SignIn } from "./session/sign-in.tsx";
 import { SCREENS, type Screen, THEMES, type Theme, writeHash } from "./url-state.ts";
 import { WhyDrawer } from "./why/why-drawer.tsx";
 
-const TITLES: Readonly<Record<Screen, string>> = { flows: "Flows", map: "Map", policies: "Policies", runs: "Runs" };
+const TITLES: Readonly<Record<Screen, string>> = {
+  flows: "Flows",
+  map: "Map",
+  policies: "Policies",
+  compare: "Compare",
+  runs: "Runs",
+};
 const THEME_SIGNS: Readonly<Record<Theme, string>> = { auto: "◐", light: "☀", dark: "☾" };
 /** How long a `g` waits for the key after it. */
 const SECOND_KEY_MS = 1_500;
@@ -37,6 +44,7 @@ export function App() {
           {page.screen.value === "flows" && <FlowsScreen />}
           {page.screen.value === "map" && <MapScreen />}
           {page.screen.value === "policies" && <PoliciesScreen />}
+          {page.screen.value === "compare" && <CompareScreen />}
           {page.screen.value === "runs" && <RunsScreen />}
           {panel === "none" && isExplained && flow !== "" && <WhyDrawer />}
           {panel === "propose" && <ProposePanel />}

@@ -37,6 +37,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { keys: ["f"], isSecond: true, about: "flows", command: { do: "screen", screen: "flows" } },
   { keys: ["m"], isSecond: true, about: "map", command: { do: "screen", screen: "map" } },
   { keys: ["p"], isSecond: true, about: "policies", command: { do: "screen", screen: "policies" } },
+  { keys: ["c"], isSecond: true, about: "compare", command: { do: "screen", screen: "compare" } },
   { keys: ["r"], isSecond: true, about: "runs", command: { do: "screen", screen: "runs" } },
   { keys: ["?"], about: "this help", command: { do: "help" } },
 ];

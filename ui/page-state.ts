@@ -1,13 +1,16 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import type { PageRun } from "../src/api/protocol/page-runs.ts";
+import type { FlowTimeline } from "./api/flow.ts";
 import { type ApiRefusal, type FlowsApi, isRefusal } from "./api/flows-api.ts";
+import { timesAround } from "./compare/compared-times.ts";
 import { type MapPicture, NO_PICTURE } from "./map/map-picture.ts";
+import { withoutTime } from "./query/query-text.ts";
 import { followRuns } from "./runs/follow-runs.ts";
 import { stepped } from "./runs/run-text.ts";
 import { openSession, type Session } from "./session/session.ts";
 import { isStep, readHash, type UrlState, writeHash } from "./url-state.ts";
 import type { ColumnSort } from "./worker/flow-columns.ts";
-import type { LiveTable, PageMessage, WorkerMessage } from "./worker/messages.ts";
+import type { Comparison, LiveTable, PageMessage, WorkerMessage } from "./worker/messages.ts";
 
 /** What the page shows, and the few actions that change it. What a link holds is in `url`, all else is forgotten with the page. */
 
@@ -20,6 +23,8 @@ const token = signal("");
 export const isPaused = signal(false);
 export const isHelpOpen = signal(false);
 export const isMapTable = signal(false);
+/** What decided the flows that are lit up, as the table names it; empty: none are. */
+export const lit = signal("");
 /** How often the map was to be fitted into the window. */
 export const fits = signal(0);
 export const picture = signal<MapPicture>(NO_PICTURE);
@@ -37,12 +42,27 @@ export const isPreviewWanted = signal(false);
 
 export const shown = signal<LiveTable>(NOTHING_SHOWN);
 
+/** Of the last hour, as the strip shows it; undefined until it is known. */
+export const timeline = signal<FlowTimeline | undefined>(undefined);
+
 /** Newest first; undefined until they are known. */
 export const runs = signal<readonly PageRun[] | undefined>(undefined);
+/** What is compared, and how often again. */
+const askedAgain = signal(0);
+export const comparison = signal<Comparison | undefined>(undefined);
 /** Why runs cannot be shown, or not the newest of them. */
 export const runsRefusal = signal<ApiRefusal | undefined>(undefined);
 /** The one that the link names, or the newest. */
 export const run = computed(() => runs.value?.find(({ id }) => id === url.value.run) ?? runs.value?.[0]);
+
+/** Before and after the mark; undefined: too little is known. */
+export const comparedTimes = computed(() => {
+  const points = timeline.value?.points ?? [];
+  const [first, last] = [points[0], points.at(-1)];
+  const { mark, span } = url.value;
+  if (mark === 0 || !first || !last) return undefined;
+  return timesAround(mark, Number(span) * 60_000, { from: first.since, until: last.until });
+});
 
 export const screen = computed(() => url.value.screen);
 export const query = computed(() => url.value.query);
@@ -80,6 +100,10 @@ export function explain(flow: string): void {
   if (flow !== "") go({ flow, isExplained: true });
 }
 
+export function lightUp(decidedBy: string): void {
+  lit.value = decidedBy;
+}
+
 export function previewText(text: string): void {
   draft.value = text;
   isPreviewWanted.value = true;
@@ -105,6 +129,10 @@ export function look(from: number, to: number): void {
 
 export function step(by: number): void {
   ask({ ask: "step", from: url.value.flow, by });
+}
+
+export function compareAgain(): void {
+  askedAgain.value++;
 }
 
 export function stepRun(by: number): void {
@@ -159,6 +187,9 @@ export function start(): void {
         return;
       case "map":
         picture.value = data.picture;
+        return;
+      case "compared":
+        comparison.value = data.comparison;
     }
   };
   addEventListener("popstate", () => {
@@ -192,6 +223,18 @@ export function start(): void {
   });
   const isMapShown = computed(() => screen.value === "map");
   effect(() => ask({ ask: "map", isShown: isMapShown.value }));
+  // As time goes on there is more after the mark: compared again when it is asked for.
+  const compared = computed(() => {
+    const { mark, span } = url.value;
+    if (screen.value !== "compare" || comparedTimes.value === undefined) return "";
+    return JSON.stringify([api.value, withoutTime(query.value), mark, span, askedAgain.value]);
+  });
+  effect(() => {
+    const [asked, text] = compared.value === "" ? [] : (JSON.parse(compared.value) as [FlowsApi | null, string]);
+    comparison.value = undefined;
+    const times = comparedTimes.peek();
+    ask({ ask: "compare", compared: asked && times ? { api: asked, query: text ?? "", times } : undefined });
+  });
   const theme = computed(() => url.value.theme);
   effect(() => {
     document.documentElement.dataset["theme"] = theme.value;

@@ -1,7 +1,10 @@
+import { isRefusal } from "./api/flows-api.ts";
+import { flowsBetween } from "./api/flows-between.ts";
 import { followFlows } from "./api/follow-flows.ts";
+import { compareFlows, countsOf, mostOfEach } from "./worker/compare-flows.ts";
 import { LiveFlows, MOST_FLOWS } from "./worker/live-flows.ts";
 import { MapDrawing } from "./worker/map-drawing.ts";
-import type { PageMessage, WorkerMessage } from "./worker/messages.ts";
+import type { AskedComparison, PageMessage, WorkerMessage } from "./worker/messages.ts";
 
 /** Flows live here: the page asks for the rows that it shows, and waits for no sort and no layout. */
 
@@ -14,6 +17,7 @@ let following = new AbortController();
 let look = { from: 0, to: 0 };
 let order: Extract<PageMessage, { ask: "sort" }> = { ask: "sort", sort: "when", isDescending: true };
 let isMapShown = false;
+let comparing = new AbortController();
 let shownTimer: ReturnType<typeof setTimeout> | undefined;
 let mapTimer: ReturnType<typeof setTimeout> | undefined;
 const drawing = new MapDrawing();
@@ -44,8 +48,30 @@ addEventListener("message", ({ data }: MessageEvent<PageMessage>) => {
     case "map":
       isMapShown = data.isShown;
       return isMapShown ? showMap() : undefined;
+    case "compare":
+      comparing.abort();
+      comparing = new AbortController();
+      return data.compared && void compare(data.compared, comparing.signal);
   }
 });
+
+async function compare({ api, query, times }: AskedComparison, signal: AbortSignal): Promise<void> {
+  const { since, before, after, until } = times;
+  try {
+    const [first, second] = await Promise.all([
+      flowsBetween(api, query, since, before, signal),
+      flowsBetween(api, query, after, until, signal),
+    ]);
+    if (signal.aborted) return;
+    const pairs = compareFlows(first.flows, second.flows);
+    const isCut = first.isCut || second.isCut;
+    answer({ answer: "compared", comparison: { times, counts: countsOf(pairs), pairs: mostOfEach(pairs), isCut } });
+  } catch (error) {
+    if (signal.aborted) return;
+    const refusal = isRefusal(error) ? error : { status: 0, reason: "Unreadable", message: String(error) };
+    answer({ answer: "compared", comparison: { times, refusal, counts: countsOf([]), pairs: [], isCut: false } });
+  }
+}
 
 function follow({ api, query }: Extract<PageMessage, { ask: "follow" }>): void {
   following.abort();

@@ -1,7 +1,18 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { PROPOSAL_KINDS } from "../src/api/protocol/flow-proposal.ts";
-import { isStep, PANELS, RULE_FILTERS, readHash, SCREENS, THEMES, type UrlState, writeHash } from "./url-state.ts";
+import {
+  DIFFERENCES,
+  isStep,
+  PANELS,
+  RULE_FILTERS,
+  readHash,
+  SCREENS,
+  SPANS,
+  THEMES,
+  type UrlState,
+  writeHash,
+} from "./url-state.ts";
 import { COLUMN_SORTS } from "./worker/flow-columns.ts";
 
 const FIRST = readHash("");
@@ -22,6 +33,9 @@ const anyState: fc.Arbitrary<UrlState> = fc.record({
   addresses: fc.boolean(),
   gone: fc.string(),
   isNarrow: fc.boolean(),
+  mark: fc.integer({ min: 0, max: 8.64e15 }),
+  span: fc.constantFrom(...SPANS),
+  differences: fc.constantFrom(...DIFFERENCES),
   theme: fc.constantFrom(...THEMES),
 });
 
@@ -36,7 +50,7 @@ it("a link is read as what it was written from", () => {
 
 it("any text is a link, and what it does not say is as at first", () => {
   fc.assert(fc.property(fc.string(), (text) => void readHash(text)));
-  expect(readHash("#screen=nothing&sort=nothing&theme=pink&rules=x")).toEqual(FIRST);
+  expect(readHash("#screen=nothing&sort=nothing&theme=pink&rules=x&mark=-1&span=7")).toEqual(FIRST);
   expect(writeHash(FIRST)).toBe("#");
 });
 
@@ -44,6 +58,13 @@ it("sorting and choosing a flow are no steps of the back button; another query, 
   const from = FIRST;
   for (const change of [{ sort: "bytes" }, { flow: "a" }, { theme: "dark" }, { run: "a" }] as const)
     expect(isStep(from, { ...from, ...change }), JSON.stringify(change)).toBe(false);
-  for (const change of [{ screen: "map" }, { query: "a" }, { namespace: "shop" }, { isExplained: true }, { panel: "preview" }] as const)
+  for (const change of [
+    { screen: "map" },
+    { query: "a" },
+    { namespace: "shop" },
+    { isExplained: true },
+    { panel: "preview" },
+    { mark: 1 },
+  ] as const)
     expect(isStep(from, { ...from, ...change }), JSON.stringify(change)).toBe(true);
 });

@@ -1,7 +1,7 @@
 import { PROPOSAL_KINDS, type ProposalKind } from "../src/api/protocol/flow-proposal.ts";
 import { COLUMN_SORTS, type ColumnSort } from "./worker/flow-columns.ts";
 
-export const SCREENS = ["flows", "map", "policies", "runs"] as const;
+export const SCREENS = ["flows", "map", "policies", "compare", "runs"] as const;
 export type Screen = (typeof SCREENS)[number];
 
 export const THEMES = ["auto", "light", "dark"] as const;
@@ -9,6 +9,14 @@ export type Theme = (typeof THEMES)[number];
 
 export const RULE_FILTERS = ["all", "never", "denying"] as const;
 export type RuleFilter = (typeof RULE_FILTERS)[number];
+
+/** Minutes before and after a mark. */
+export const SPANS = ["15", "5", "30"] as const;
+export type Span = (typeof SPANS)[number];
+
+/** Which pairs a comparison shows. */
+export const DIFFERENCES = ["all", "changed", "new", "gone", "same"] as const;
+export type DifferenceFilter = (typeof DIFFERENCES)[number];
 
 /** Beside a screen, over what is explained. */
 export const PANELS = ["none", "propose", "preview"] as const;
@@ -38,6 +46,10 @@ export interface UrlState {
   gone: string;
   /** A preview asks about the flows of the query alone. */
   isNarrow: boolean;
+  /** What flows are compared before and after: milliseconds since 1970; 0: nothing is chosen. */
+  mark: number;
+  span: Span;
+  differences: DifferenceFilter;
   theme: Theme;
 }
 
@@ -45,6 +57,7 @@ const FIRST_URL_STATE: UrlState = {
   ...{ screen: "flows", query: "", namespace: "", sort: "when", isDescending: true },
   ...{ flow: "", isExplained: false, rules: "all", run: "", theme: "auto" },
   ...{ panel: "none", api: "kubernetes", egress: false, addresses: false, gone: "", isNarrow: false },
+  ...{ mark: 0, span: SPANS[0], differences: DIFFERENCES[0] },
 };
 
 /** Links are written by users too: what is none of the choices is the first of them. */
@@ -60,6 +73,8 @@ export function readHash(hash: string): UrlState {
     ...{ rules: oneOf(RULE_FILTERS, text("rules")), run: text("run"), theme: oneOf(THEMES, text("theme")) },
     ...{ panel: oneOf(PANELS, text("panel")), api: oneOf(PROPOSAL_KINDS, text("api")), gone: text("gone") },
     ...{ egress: given.has("egress"), addresses: given.has("addresses"), isNarrow: given.has("narrow") },
+    ...{ mark: timeIn(text("mark")), span: oneOf(SPANS, text("span")) },
+    differences: oneOf(DIFFERENCES, text("differences")),
   };
 }
 
@@ -82,6 +97,9 @@ export function writeHash(state: UrlState): string {
     ["addresses", state.addresses ? "1" : ""],
     ["gone", state.gone],
     ["narrow", state.isNarrow ? "1" : ""],
+    ["mark", state.mark === 0 ? "" : String(state.mark)],
+    ["span", state.span === first.span ? "" : state.span],
+    ["differences", state.differences === first.differences ? "" : state.differences],
     ["theme", state.theme === first.theme ? "" : state.theme],
   ];
   return `#${new URLSearchParams(entries.filter(([, value]) => value !== ""))}`;
@@ -89,7 +107,16 @@ export function writeHash(state: UrlState): string {
 
 /** Whether going from one to the other is a step that the browser's back button takes again. */
 export function isStep(from: UrlState, to: UrlState): boolean {
-  return (["screen", "query", "namespace", "isExplained", "panel"] as const).some((name) => from[name] !== to[name]);
+  return (["screen", "query", "namespace", "isExplained", "panel", "mark"] as const).some(
+    (name) => from[name] !== to[name],
+  );
+}
+
+/** The last millisecond that a date can be. */
+const LAST_TIME = 8.64e15;
+
+function timeIn(given: string): number {
+  return /^\d+$/.test(given) && Number(given) <= LAST_TIME ? Number(given) : 0;
 }
 
 function oneOf<T extends string>(choices: readonly T[], given: string): T {

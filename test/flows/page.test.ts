@@ -77,7 +77,8 @@ function ask(url: string, headers: Record<string, string> = {}, method = "GET", 
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url);
     const path = url.slice(url.indexOf("/", "http://".length));
-    request({ hostname, port, path, method, headers, agent: false }, (response) => {
+    const sent = body === "" ? headers : { ...headers, "content-length": String(Buffer.byteLength(body)) };
+    request({ hostname, port, path, method, headers: sent, agent: false }, (response) => {
       let text = "";
       response.setEncoding("utf8").on("data", (part: string) => {
         text += part;

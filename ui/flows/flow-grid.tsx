@@ -1,6 +1,6 @@
 import { useComputed, useSignalEffect } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { choose, explain, look, shown, sortBy, steppedTo, url } from "../page-state.ts";
+import { choose, explain, lit, look, shown, sortBy, steppedTo, url } from "../page-state.ts";
 import type { ColumnSort, FlowRow } from "../worker/flow-columns.ts";
 import { bytesText, clockText } from "./flow-text.ts";
 
@@ -42,6 +42,7 @@ export function FlowGrid() {
   });
   const { rows, from } = shown.value;
   const { flow: chosen } = url.value;
+  const looked = lit.value;
   return (
     <div
       class="grid"
@@ -62,7 +63,12 @@ export function FlowGrid() {
         </div>
       </div>
       <div class="rows" role="rowgroup" style={{ height: `${total.value * ROW_PX}px` }}>
-        {rows.map((row, at) => rowElement(row, at, from + at, row.id === chosen))}
+        {rows.map((row, at) =>
+          rowElement(row, at, from + at, {
+            isChosen: row.id === chosen,
+            isLit: looked !== "" && row.decidedBy === looked,
+          }),
+        )}
       </div>
     </div>
   );
@@ -82,12 +88,17 @@ function Header({ sort, title, isNumber }: (typeof COLUMNS)[number]) {
 }
 
 /** Plain functions, and elements that are used again: a jump changes texts and builds nothing. */
-function rowElement(row: FlowRow, place: number, position: number, isChosen: boolean) {
+function rowElement(
+  row: FlowRow,
+  place: number,
+  position: number,
+  { isChosen, isLit }: { isChosen: boolean; isLit: boolean },
+) {
   return (
     <div
       key={place}
       id={`flow-${row.id}`}
-      class={row.isDenied ? "row denied" : "row"}
+      class={`row${row.isDenied ? " denied" : ""}${isLit ? " lit" : ""}`}
       role="row"
       aria-rowindex={position + 2}
       aria-selected={isChosen}

@@ -4,11 +4,12 @@ import UPlot from "uplot";
 import type { PageRun } from "../../src/api/protocol/page-runs.ts";
 import type { FlowTimeline } from "../api/flow.ts";
 import { askFlows } from "../api/flows-api.ts";
-import { api, query, runs, search, url } from "../page-state.ts";
+import { api, comparedTimes, go, query, runs, search, timeline, url } from "../page-state.ts";
 import { type Palette, paletteOf } from "../palette.ts";
 import { timeIn, withoutTime, withTime } from "../query/query-text.ts";
 import { drawRuns, runsWithin } from "../runs/draw-runs.ts";
 import { clockText, countText } from "./flow-text.ts";
+import { movedRange, type StripRange, type StripSpan } from "./strip-range.ts";
 
 const POINTS = 120;
 const ASKED_EVERY_MS = 15_000;
@@ -24,7 +25,8 @@ const PRESETS = ["5m", "15m", "1h"];
 export function Strip() {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot>(null);
-  const [timeline, setTimeline] = useState<FlowTimeline>();
+  const known = timeline.value;
+  const [range, setRange] = useState<StripRange>();
   useSignalEffect(() => {
     const asked = api.value;
     const text = withoutTime(query.value);
@@ -32,7 +34,9 @@ export function Strip() {
     const left = new AbortController();
     const askAgain = () =>
       askFlows<FlowTimeline>(asked, "timeline", { query: text, points: POINTS }, left.signal)
-        .then(setTimeline)
+        .then((answer) => {
+          timeline.value = answer;
+        })
         // The table says why nothing is answered.
         .catch(() => {});
     void askAgain();
@@ -54,17 +58,20 @@ export function Strip() {
       made.destroy();
     };
   }, [theme]);
-  const time = timeIn(query.value, Date.now());
+  const times = url.value.screen === "compare" ? comparedTimes.value : undefined;
+  const time = range ?? times ?? timeIn(query.value, Date.now());
   useEffect(() => {
-    if (timeline) plot.current?.setData(columnsOf(timeline));
+    if (known) plot.current?.setData(columnsOf(known));
     if (plot.current) showTime(plot.current, time);
-  }, [timeline, theme, time.since, time.until]);
+  }, [known, theme, time.since, time.until]);
   const begun = runs.value;
-  useEffect(() => plot.current?.redraw(false), [begun]);
+  const { mark } = url.value;
+  useEffect(() => plot.current?.redraw(false), [begun, mark]);
   const hasTime = time.since !== undefined || time.until !== undefined;
   return (
     <section class="strip" aria-label="The last hour">
-      <div class="plot" role="img" aria-label={summaryOf(timeline) + runsText(begun ?? [])} ref={place} />
+      <div class="plot" role="img" aria-label={summaryOf(known) + runsText(begun ?? [])} ref={place} />
+      <RangeKeys known={known} range={range} choose={setRange} />
       <div class="times">
         {PRESETS.map((preset) => (
           <button type="button" key={preset} onClick={() => search(`${withoutTime(query.value)} since:${preset}`)}>
@@ -79,6 +86,64 @@ export function Strip() {
       </div>
     </section>
   );
+}
+
+interface RangeKeysProps {
+  known: FlowTimeline | undefined;
+  range: StripRange | undefined;
+  choose(range: StripRange | undefined): void;
+}
+
+/** The strip by keys: what dragging does, and a time to compare at. */
+function RangeKeys({ known, range, choose }: RangeKeysProps) {
+  const span = spanOf(known);
+  if (!known || !span) return null;
+  const { since } = range ?? { since: span.until };
+  const text = range ? rangeText(known, range) : "no time is chosen";
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const moved = movedRange(range, event, span);
+    if (moved) choose(moved);
+    else if (range && (event.key === "c" || (event.key === "Enter" && url.value.screen === "compare")))
+      go({ screen: "compare", mark: range.since });
+    else if (range && event.key === "Enter") search(withTime(query.value, range.since, range.until));
+    else if (!(range && event.key === "Escape")) return;
+    if (!moved) choose(undefined);
+    event.preventDefault();
+  };
+  return (
+    <div
+      class="range-keys"
+      role="slider"
+      tabIndex={0}
+      aria-label="Time in the strip"
+      aria-valuemin={span.since}
+      aria-valuemax={span.until}
+      aria-valuenow={since}
+      aria-valuetext={text}
+      onKeyDown={onKeyDown}
+      onBlur={() => choose(undefined)}
+    >
+      <span class="hint">
+        {range && `${text}. `}
+        <kbd>←</kbd> <kbd>→</kbd> move, with <kbd>shift</kbd> widen, <kbd>Enter</kbd> writes it, <kbd>c</kbd> compares
+        before and after
+      </span>
+    </div>
+  );
+}
+
+function spanOf(known: FlowTimeline | undefined): StripSpan | undefined {
+  const points = known?.points ?? [];
+  const [first, last] = [points[0], points.at(-1)];
+  return first && last && { since: first.since, until: last.until, stepMs: first.until - first.since };
+}
+
+function rangeText({ points }: FlowTimeline, { since, until }: StripRange): string {
+  const within = points.filter((point) => point.since < until && point.until > since);
+  const connections = within.reduce((sum, { allowed }) => sum + allowed.connections, 0);
+  const packets = within.reduce((sum, { denied }) => sum + denied.packets, 0);
+  return `${clockText(since)} to ${clockText(until)}: ${countText(connections, "connection")} allowed, ${countText(packets, "packet")} denied`;
 }
 
 function optionsOf(element: HTMLElement, palette: Palette): UPlot.Options {
@@ -112,8 +177,23 @@ function optionsOf(element: HTMLElement, palette: Palette): UPlot.Options {
       { ...line, stroke: allowed, fill: allowedFill },
       { ...line, width: 2, stroke: denied, fill: deniedFill, scale: DENIED },
     ],
-    hooks: { setSelect: [writeTime], draw: [(plot) => drawRuns(plot, runs.peek() ?? [], palette)] },
+    hooks: {
+      setSelect: [writeTime],
+      draw: [(plot) => drawRuns(plot, runs.peek() ?? [], palette), (plot) => drawMark(plot, palette)],
+    },
   };
+}
+
+/** What flows are compared before and after. */
+function drawMark(plot: UPlot, { ink }: Palette): void {
+  const { mark, screen } = url.peek();
+  const [first, last] = [plot.scales["x"]?.min, plot.scales["x"]?.max];
+  if (screen !== "compare" || mark === 0 || first == null || last == null) return;
+  const { ctx, bbox } = plot;
+  const x = Math.round(plot.valToPos(mark / 1_000, "x", true));
+  if (x < bbox.left || x > bbox.left + bbox.width) return;
+  ctx.fillStyle = ink;
+  ctx.fillRect(x, bbox.top, 2 * (devicePixelRatio || 1), bbox.height);
 }
 
 function upTo(_plot: UPlot, _least: number | null, most: number | null): [number, number] {
@@ -151,9 +231,9 @@ function columnsOf({ points }: FlowTimeline): UPlot.AlignedData {
   ];
 }
 
-function summaryOf(timeline: FlowTimeline | undefined): string {
-  if (!timeline) return "The last hour";
-  const { points } = timeline;
+function summaryOf(known: FlowTimeline | undefined): string {
+  if (!known) return "The last hour";
+  const { points } = known;
   const connections = points.reduce((sum, { allowed }) => sum + allowed.connections, 0);
   const packets = points.reduce((sum, { denied }) => sum + denied.packets, 0);
   const worst = points.reduce<FlowTimeline["points"][number] | undefined>(

@@ -41,7 +41,7 @@ export function writtenObjects(text: string): WrittenObjects {
       problems.push({ line: lineAt(error.pos[0]), message: firstLine(error.message) });
       continue;
     }
-    const line = lineAt(document.contents?.range?.[0] ?? document.range[0]);
+    const line = lineAt(document.contents?.range?.[0] ?? 0);
     try {
       const value: unknown = document.toJS({ maxAliasCount: MOST_ALIASES });
       if (value === null || value === undefined) continue;
@@ -96,7 +96,7 @@ function pathOf(field: string): Path {
 /** Of what is nearest to a path: what is missing is a problem of what it is missing in. */
 function offsetOf({ document, path }: WrittenObject, field: Path): number {
   let node: unknown = document.contents;
-  let offset = (node as Node | null)?.range?.[0] ?? document.range[0];
+  let offset = (node as Node | null)?.range?.[0] ?? 0;
   for (const part of [...path, ...field]) {
     if (isMap(node)) {
       const pair = node.items.find(({ key }) => String(key) === String(part));

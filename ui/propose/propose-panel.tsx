@@ -45,11 +45,7 @@ export function ProposePanel() {
           </button>
         ))}
         <label>
-          <input
-            type="checkbox"
-            checked={egress}
-            onChange={(event) => go({ egress: event.currentTarget.checked })}
-          />{" "}
+          <input type="checkbox" checked={egress} onChange={(event) => go({ egress: event.currentTarget.checked })} />{" "}
           what workloads send, too
         </label>
         <label>

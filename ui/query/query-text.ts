@@ -17,12 +17,17 @@ export function endTerm(field: "from" | "to" | "either", { namespace, name }: Pi
   return `${field}:${quoted(`${namespace}/${name}`)}`;
 }
 
-export function pairQuery({ from, to }: Pick<FlowKey, "from" | "to">): string {
+interface TwoEnds {
+  from: Pick<FlowEnd, "namespace" | "name">;
+  to: Pick<FlowEnd, "namespace" | "name">;
+}
+
+export function pairQuery({ from, to }: TwoEnds): string {
   return joined([endTerm("from", from), endTerm("to", to)]);
 }
 
 /** All between two ends on a port, whatever became of it. */
-export function portQuery(flow: Pick<FlowKey, "from" | "to" | "port" | "protocol">): string {
+export function portQuery(flow: TwoEnds & Pick<FlowKey, "port" | "protocol">): string {
   return joined([
     pairQuery(flow),
     flow.port === 0 ? "" : `port:${flow.port}`,
@@ -68,7 +73,10 @@ export function timeTerms(query: string, now: number): string {
   const terms = termsOf(query);
   if (terms) return joined(terms.filter((term) => /^(?:since|until):/i.test(term)));
   const { since, until } = timeIn(query, now);
-  return joined([since === undefined ? "" : `since:${timeText(since)}`, until === undefined ? "" : `until:${timeText(until)}`]);
+  return joined([
+    since === undefined ? "" : `since:${timeText(since)}`,
+    until === undefined ? "" : `until:${timeText(until)}`,
+  ]);
 }
 
 /** Bounds of time that a query has; none if it cannot be read. */

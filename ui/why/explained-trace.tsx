@@ -5,6 +5,7 @@ import type {
   RuleReference,
 } from "../../src/api/protocol/flow-explanation.ts";
 import { endText, stepText } from "../flows/flow-text.ts";
+import { RuleButton } from "./rule-button.tsx";
 
 /** Tier by tier, what policy does with the flow now, at each end. */
 export function ExplainedTrace({ explanation: { ends, nearMisses, notes } }: { explanation: FlowExplanation }) {
@@ -82,6 +83,7 @@ function Step({ step }: { step: ExplainedStep }) {
           {step.hidden && `${asked ? ", and " : ""}policies that you may not read`}
         </span>
       )}
+      {step.rule && step.rule.name !== "" && <RuleButton rule={step.rule} />}
       {step.rule && <Excerpt rule={step.rule} isDenied={isDenied} />}
     </li>
   );

@@ -1,5 +1,5 @@
 import type { PolicyHit } from "../../src/api/protocol/flow.ts";
-import { stepText } from "../flows/flow-text.ts";
+import { RuleButton } from "./rule-button.tsx";
 
 const ACTIONS: Readonly<Record<PolicyHit["action"], string>> = {
   ...{ Allow: "allows it", Deny: "denies it", Pass: "passes it to the next tier", Log: "logs it" },
@@ -12,7 +12,7 @@ export function RecordedTrace({ policies }: { policies: readonly PolicyHit[] }) 
     <ol class="trace">
       {policies.map((hit, at) => (
         <li key={at} class={stepClass(hit)}>
-          <b>{stepText(hit)}</b>
+          <RuleButton rule={hit} />
           <span>
             {hit.direction.toLowerCase()}
             {hit.tier && `, tier ${hit.tier}`}:{" "}

@@ -1,6 +1,8 @@
 import type { FlowCoverage } from "../api/flow.ts";
 import type { ApiRefusal, FlowsApi } from "../api/flows-api.ts";
+import type { ComparedTimes } from "../compare/compared-times.ts";
 import type { MapPicture } from "../map/map-picture.ts";
+import type { ComparedPair, Difference } from "./compare-flows.ts";
 import type { ColumnSort, FlowRow } from "./flow-columns.ts";
 
 /** What the page asks of its worker. */
@@ -13,7 +15,15 @@ export type PageMessage =
   /** Chooses the row so many places after one; without one, the first. */
   | { ask: "step"; from: string; by: number }
   | { ask: "seen-denials" }
-  | { ask: "map"; isShown: boolean };
+  | { ask: "map"; isShown: boolean }
+  /** Of the flows of the query, before and after; undefined: nothing is compared. */
+  | { ask: "compare"; compared: AskedComparison | undefined };
+
+export interface AskedComparison {
+  api: FlowsApi;
+  query: string;
+  times: ComparedTimes;
+}
 
 export type FollowPhase = "listing" | "live" | "relisting" | "retrying" | "refused";
 
@@ -39,4 +49,15 @@ export interface LiveTable {
 export type WorkerMessage =
   | { answer: "flows"; flows: LiveTable }
   | { answer: "stepped"; id: string; position: number }
-  | { answer: "map"; picture: MapPicture };
+  | { answer: "map"; picture: MapPicture }
+  | { answer: "compared"; comparison: Comparison };
+
+export interface Comparison {
+  times: ComparedTimes;
+  refusal?: ApiRefusal;
+  counts: Readonly<Record<Difference, number>>;
+  /** At most MOST_COMPARED of each. */
+  pairs: readonly ComparedPair[];
+  /** There are more flows than were read. */
+  isCut: boolean;
+}
