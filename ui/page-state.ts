@@ -35,10 +35,10 @@ const NOTHING_SHOWN: LiveTable = {
   ...{ phase: "listing", query: "", total: 0, waiting: 0, denials: 0, newestDenial: "" },
   ...{ isCut: false, from: 0, rows: [] },
 };
-/** Policies that are written to be previewed. In no link: it would show as one's own what somebody else has written. */
+/** Policies that are written to be previewed. In no link: it would show what another user has written as one's own. */
 export const draft = signal("");
 /** What is in the panel is asked about as soon as it can be. */
-export const isPreviewWanted = signal(false);
+export const isPreviewDue = signal(false);
 
 export const shown = signal<LiveTable>(NOTHING_SHOWN);
 
@@ -48,6 +48,7 @@ export const timeline = signal<FlowTimeline | undefined>(undefined);
 /** Newest first; undefined until they are known. */
 export const runs = signal<readonly PageRun[] | undefined>(undefined);
 /** What is compared, and how often again. */
+const MINUTE_MS = 60_000;
 const askedAgain = signal(0);
 export const comparison = signal<Comparison | undefined>(undefined);
 /** Why runs cannot be shown, or not the newest of them. */
@@ -58,10 +59,11 @@ export const run = computed(() => runs.value?.find(({ id }) => id === url.value.
 /** Before and after the mark; undefined: too little is known. */
 export const comparedTimes = computed(() => {
   const points = timeline.value?.points ?? [];
+  // The last point is not complete: nodes are still sending it.
   const [first, last] = [points[0], points.at(-1)];
   const { mark, span } = url.value;
   if (mark === 0 || !first || !last) return undefined;
-  return timesAround(mark, Number(span) * 60_000, { from: first.since, until: last.until });
+  return timesAround(mark, Number(span) * MINUTE_MS, { from: first.since, until: last.since });
 });
 
 export const screen = computed(() => url.value.screen);
@@ -106,14 +108,14 @@ export function lightUp(decidedBy: string): void {
 
 export function previewText(text: string): void {
   draft.value = text;
-  isPreviewWanted.value = true;
+  isPreviewDue.value = true;
   go({ panel: "preview", gone: "" });
 }
 
 /** What if it were gone? */
 export function previewWithout(gone: string): void {
   draft.value = "";
-  isPreviewWanted.value = true;
+  isPreviewDue.value = true;
   go({ panel: "preview", gone });
 }
 

@@ -2,13 +2,13 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { gzipSync } from "node:zlib";
-import axe from "axe-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { FlowExplanation, RuleReference } from "../../src/api/protocol/flow-explanation.ts";
 import type { PageRun } from "../../src/api/protocol/page-runs.ts";
 import { flowBatch, flowRow, outside, policyHit, workload } from "../../src/flows/flow.fixture.ts";
 import { pageFiles } from "../../tools/build.mjs";
+import { axeProblems } from "../support/axe-problems.ts";
 import { findChromium, openBrowser } from "../support/browser.ts";
 import { type FlowPage, type FlowPageOptions, serveFlowPage } from "../support/flow-page.ts";
 import { type FlowsApi, startFlowsApi } from "../support/flows-api.ts";
@@ -103,15 +103,6 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     await page.screenshot({ path: join(SHOTS, `${name}.png`) });
   }
 
-  async function accessibilityProblems(page: Page): Promise<string[]> {
-    await page.evaluate(axe.source);
-    return await page.evaluate(async () => {
-      const { axe: tool } = globalThis as unknown as { axe: { run(): Promise<{ violations: AxeViolation[] }> } };
-      const { violations } = await tool.run();
-      return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
-    });
-  }
-
   it("lists flows, newest first, and shows new ones as they come", async () => {
     const page = await open();
     await rows(page).first().waitFor();
@@ -165,7 +156,7 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     await page.getByText("Add port 5432 to rule 0 of pay/lock.").waitFor();
     await page.getByText("policies that you may not read").waitFor();
     await page.getByText("Policy has changed since: now it is allowed.").waitFor();
-    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await axeProblems(page)).toEqual([]);
     await shoot(page, "explanation");
   });
 
@@ -227,7 +218,7 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     await page.getByText('did you mean "port"?').waitFor();
     expect(await page.locator(".caret").textContent()).toBe("prot");
     await shoot(page, "problem");
-    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await axeProblems(page)).toEqual([]);
   });
 
   it("pauses, says how many flows wait, and goes on", async () => {
@@ -248,7 +239,7 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     const page = await open("#query=from:shop/web+port:1");
     await page.getByText("Without port:1 there are some").waitFor();
     await shoot(page, "empty");
-    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await axeProblems(page)).toEqual([]);
     await page.getByRole("button", { name: /Without port:1/ }).click();
     await rows(page).first().waitFor();
   });
@@ -263,7 +254,7 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     await page
       .getByText('cannot list resource "flows" in API group "flows.vendor.io" in the namespace "pay"')
       .waitFor();
-    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await axeProblems(page)).toEqual([]);
   });
 
   it("asks for a token where the server does not know the user, and keeps it out of the URL and of storage", async () => {
@@ -273,7 +264,7 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     await page.getByLabel(/A token of the cluster/).fill("guess");
     await page.keyboard.press("Enter");
     await page.getByText("Unauthorized").waitFor();
-    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await axeProblems(page)).toEqual([]);
     await page.getByLabel(/A token of the cluster/).fill(flows.tokenOf("auditor"));
     await page.keyboard.press("Enter");
     await rows(page).first().waitFor();
@@ -348,7 +339,7 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     await page.getByText("Nothing was measured during this run.").waitFor();
     await page.keyboard.press("k");
     await page.getByRole("row", { name: /pod-remote/ }).waitFor();
-    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await axeProblems(page)).toEqual([]);
     await shoot(page, "runs-stopped");
   });
 
@@ -356,7 +347,7 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     const page = await open("#screen=runs");
     await page.getByText("Runs are shown by vendorctl ui").waitFor();
     expect(await page.getByRole("link", { name: "Runs" }).count()).toBe(0);
-    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await axeProblems(page)).toEqual([]);
   });
 
   it("the strip writes the time that is dragged into the query", async () => {
@@ -385,14 +376,14 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     ] as const) {
       const page = await open(`#screen=${screen}`, { scheme });
       await page.locator(ready).first().waitFor();
-      expect([screen, await accessibilityProblems(page)]).toEqual([screen, []]);
+      expect([screen, await axeProblems(page)]).toEqual([screen, []]);
       await shoot(page, `${screen}-${scheme}`);
       if (screen !== "flows") continue;
       await page.keyboard.press("j");
       await chosen(page).waitFor();
       await page.keyboard.press("e");
       await page.locator(".drawer dl").waitFor();
-      expect(["why", await accessibilityProblems(page)]).toEqual(["why", []]);
+      expect(["why", await axeProblems(page)]).toEqual(["why", []]);
       await shoot(page, `why-${scheme}`);
     }
   });
@@ -401,7 +392,7 @@ describe.skipIf(!program)("the page in a browser (needs chromium)", () => {
     const page = await open();
     await rows(page).first().waitFor();
     await page.emulateMedia({ forcedColors: "active" });
-    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await axeProblems(page)).toEqual([]);
     await shoot(page, "forced-colors");
     await page.emulateMedia({ forcedColors: "none", media: "print" });
     expect(await rows(page).first().isVisible()).toBe(true);
@@ -471,11 +462,6 @@ function stoppedRuns(): PageRun[] {
       steps: [{ id: "operator", title: "Start the operator", state: "confirmed", ms: 9_000 }],
     },
   ];
-}
-
-interface AxeViolation {
-  id: string;
-  nodes: { html: string }[];
 }
 
 /** A small shop, its payments, and what is outside. */

@@ -1,7 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { VERSION } from "../../src/api/tables/release.ts";
@@ -11,6 +10,7 @@ import { pageRunsReader } from "../../src/procedures/run/page-runs.ts";
 import type { RunRecord, StepRecord } from "../../src/procedures/run/run-record.ts";
 import { pageFiles } from "../../tools/build.mjs";
 import { outcomeOf, stepSigns } from "../../ui/runs/run-text.ts";
+import { axeProblems } from "../support/axe-problems.ts";
 import { findChromium, openBrowser } from "../support/browser.ts";
 import { serveFlowPage } from "../support/flow-page.ts";
 import { type InProcessVendorctl, inProcessVendorctl } from "../support/in-process-vendorctl.ts";
@@ -67,17 +67,6 @@ describe.skipIf(!program)("runs in a browser (needs chromium)", () => {
     return page;
   }
 
-  async function accessibilityProblems(page: Page): Promise<string[]> {
-    await page.evaluate(axe.source);
-    return await page.evaluate(async () => {
-      const { axe: checker } = globalThis as unknown as {
-        axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
-      };
-      const { violations } = await checker.run();
-      return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
-    });
-  }
-
   async function shoot(page: Page, name: string): Promise<void> {
     if (!SHOTS) return;
     mkdirSync(SHOTS, { recursive: true });
@@ -123,7 +112,7 @@ describe.skipIf(!program)("runs in a browser (needs chromium)", () => {
     const [running] = JSON.parse(await tool.ok("history", "-o", "json")) as RunRecord[];
     await expect.poll(() => shown(page)).toEqual(asShown(await history(running!.id)));
     expect((await shown(page)).outcome).toBe("running");
-    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await axeProblems(page)).toEqual([]);
     await shoot(page, "runs-running");
 
     gate.open();
@@ -168,7 +157,7 @@ describe.skipIf(!program)("runs in a browser (needs chromium)", () => {
   it.each(["light", "dark"] as const)("axe finds nothing in the %s theme", async (scheme) => {
     const page = await open("#screen=runs", scheme);
     await page.locator(".steps li").first().waitFor();
-    expect(await accessibilityProblems(page)).toEqual([]);
+    expect(await axeProblems(page)).toEqual([]);
     await shoot(page, `runs-${scheme}`);
   });
 });

@@ -196,7 +196,7 @@ function Row({ pair, times }: { pair: ComparedPair; times: Comparison["times"] }
   const { from, to, difference, before, after } = pair;
   const wanted = withTime(portQuery(pair), times.since, times.until);
   return (
-    <tr class={difference}>
+    <tr class={difference === "changed" ? "changed" : undefined}>
       <th scope="row">
         <button
           type="button"

@@ -17,7 +17,7 @@ const STEPS: Readonly<Record<string, number>> = {
 /** After a key; undefined: the key has no meaning here. Without a range it begins at the end, which is now. */
 export function movedRange(
   range: StripRange | undefined,
-  { key, shiftKey }: Pick<KeyboardEvent, "key" | "shiftKey">,
+  { key, shiftKey }: { key: string; shiftKey: boolean },
   span: StripSpan,
 ): StripRange | undefined {
   const { since: first, until: last, stepMs } = span;

@@ -59,7 +59,8 @@ export function Strip() {
     };
   }, [theme]);
   const times = url.value.screen === "compare" ? comparedTimes.value : undefined;
-  const time = range ?? times ?? timeIn(query.value, Date.now());
+  const asked = timeIn(query.value, Date.now());
+  const time = range ?? times ?? asked;
   useEffect(() => {
     if (known) plot.current?.setData(columnsOf(known));
     if (plot.current) showTime(plot.current, time);
@@ -67,7 +68,7 @@ export function Strip() {
   const begun = runs.value;
   const { mark } = url.value;
   useEffect(() => plot.current?.redraw(false), [begun, mark]);
-  const hasTime = time.since !== undefined || time.until !== undefined;
+  const hasTime = asked.since !== undefined || asked.until !== undefined;
   return (
     <section class="strip" aria-label="The last hour">
       <div class="plot" role="img" aria-label={summaryOf(known) + runsText(begun ?? [])} ref={place} />

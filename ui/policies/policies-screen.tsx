@@ -118,7 +118,7 @@ function Row({ row }: { row: RuleRow }) {
           <button
             type="button"
             class="aside"
-            aria-label={`What if ${row.title} were gone?`}
+            aria-label={`what if it were gone? ${row.title}`}
             onClick={() => previewWithout(row.gone)}
           >
             what if it were gone?

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { ChangedPair, FlowPreview, FlowPreviewStatus } from "../../src/api/protocol/flow-preview.ts";
 import { type FlowsApi, isRefusal, postFlows } from "../api/flows-api.ts";
 import { clockText, countText, endText, portText, stepText } from "../flows/flow-text.ts";
-import { api, draft, go, isPreviewWanted, query, search, url } from "../page-state.ts";
+import { api, draft, go, isPreviewDue, query, search, url } from "../page-state.ts";
 import { portQuery, timeTerms } from "../query/query-text.ts";
 import { SidePanel } from "../side-panel.tsx";
 import { deletedObject, type LineProblem, refusedLines, writtenObjects } from "./written-objects.ts";
@@ -36,13 +36,13 @@ export function PreviewPanel() {
     setAnswered({ to, ...answer });
   };
   useEffect(() => () => asking.current.abort(), []);
-  const isWanted = isPreviewWanted.value;
-  // A link only fills the panel: what is asked, somebody has pressed a button for.
+  const isDue = isPreviewDue.value;
+  // A link only fills the panel: a preview is asked for by a button.
   useEffect(() => {
-    if (!isWanted || !asked) return;
-    isPreviewWanted.value = false;
+    if (!isDue || !asked) return;
+    isPreviewDue.value = false;
     void ask();
-  }, [isWanted, asked]);
+  }, [isDue, asked]);
   const deleted = deletedObject(gone);
   return (
     <SidePanel label="Preview" isWide close={() => go({ panel: "none", gone: "" })}>

@@ -107,7 +107,7 @@ function Proposed({ proposal }: { proposal: FlowProposal }) {
             The page writes nothing to the cluster. To apply what you saved: <code>kubectl apply -f {FILE}</code>
           </p>
           {proposedDocuments(proposal).map(({ name, text: document }) => (
-            <pre key={name} tabIndex={0} aria-label={name}>
+            <pre key={name} tabIndex={0}>
               {document.trimEnd()}
             </pre>
           ))}

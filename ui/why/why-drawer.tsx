@@ -136,16 +136,14 @@ function Facts({ flow }: { flow: Flow }) {
 
 function Actions({ flow }: { flow: Flow }) {
   return (
-    <>
-      <div class="actions">
-        <button type="button" class="go" onClick={() => search(pairQuery(flow))}>
-          Only this pair
-        </button>
-        <CopyButton label="Copy as query" text={keyQuery(flow)} />
-        <button type="button" onClick={() => go({ query: keyQuery(flow), panel: "propose" })}>
-          Propose a policy
-        </button>
-      </div>
-    </>
+    <div class="actions">
+      <button type="button" class="go" onClick={() => search(pairQuery(flow))}>
+        Only this pair
+      </button>
+      <CopyButton label="Copy as query" text={keyQuery(flow)} />
+      <button type="button" onClick={() => go({ query: keyQuery(flow), panel: "propose" })}>
+        Propose a policy
+      </button>
+    </div>
   );
 }
