@@ -104,6 +104,7 @@ export function explain(flow: string): void {
 
 export function lightUp(decidedBy: string): void {
   lit.value = decidedBy;
+  ask({ ask: "light", decidedBy });
 }
 
 export function previewText(text: string): void {

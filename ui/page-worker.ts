@@ -17,6 +17,7 @@ let following = new AbortController();
 let look = { from: 0, to: 0 };
 let order: Extract<PageMessage, { ask: "sort" }> = { ask: "sort", sort: "when", isDescending: true };
 let isMapShown = false;
+let lit = "";
 let comparing = new AbortController();
 let shownTimer: ReturnType<typeof setTimeout> | undefined;
 let mapTimer: ReturnType<typeof setTimeout> | undefined;
@@ -48,6 +49,9 @@ addEventListener("message", ({ data }: MessageEvent<PageMessage>) => {
     case "map":
       isMapShown = data.isShown;
       return isMapShown ? showMap() : undefined;
+    case "light":
+      lit = data.decidedBy;
+      return showMap();
     case "compare":
       comparing.abort();
       comparing = new AbortController();
@@ -106,5 +110,5 @@ function showNow(): void {
 function showMap(): void {
   clearTimeout(mapTimer);
   mapTimer = undefined;
-  if (isMapShown) answer({ answer: "map", picture: drawing.draw(live.columns) });
+  if (isMapShown) answer({ answer: "map", picture: drawing.draw(live.columns, lit) });
 }

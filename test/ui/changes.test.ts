@@ -52,7 +52,7 @@ describe.skipIf(!program)("changes of policy in a browser (needs chromium)", () 
     const now = Date.now();
     mark = now - 20 * MINUTE_MS;
     await flows.send(flowBatch(firstRows(), { interval: 1, until: now - 30 * MINUTE_MS }));
-    await flows.send(flowBatch(thenRows(), { interval: 2, until: now - 10 * MINUTE_MS }));
+    await flows.send(flowBatch(thenRows(), { interval: 2, until: now - 11 * MINUTE_MS }));
     browser = await openBrowser(program as string);
   });
   afterEach(async () => {
@@ -117,7 +117,7 @@ describe.skipIf(!program)("changes of policy in a browser (needs chromium)", () 
     await yaml.first().waitFor();
     const text = await yaml.first().textContent();
     expect(text).toContain("kind: NetworkPolicy");
-    expect(text).toMatch(/# from shop\/web on TCP 5432, 5433: 64 connections/);
+    expect(text).toMatch(/# from shop\/web on TCP 5432, TCP 5433: 64 connections/);
     await panel.getByText("kubectl apply -f proposed-policies.yaml").waitFor();
     const saving = page.waitForEvent("download");
     await panel.getByRole("button", { name: "Save" }).press("Enter");
@@ -142,6 +142,7 @@ describe.skipIf(!program)("changes of policy in a browser (needs chromium)", () 
     const { page } = await open("#query=verdict:deny+port:8443");
     await page.locator(".rows [role=row]").first().waitFor();
     await page.keyboard.press("j");
+    await page.locator(".rows [aria-selected=true]").waitFor();
     await page.keyboard.press("e");
     await page.getByRole("button", { name: "Propose a policy" }).press("Enter");
     await page.getByRole("complementary", { name: "Propose" }).locator("pre").first().waitFor();
@@ -330,6 +331,7 @@ describe.skipIf(!program)("changes of policy in a browser (needs chromium)", () 
     const { page } = await open("#query=port:8443");
     await page.locator(".rows [role=row]").first().waitFor();
     await page.keyboard.press("j");
+    await page.locator(".rows [aria-selected=true]").waitFor();
     await page.keyboard.press("e");
     const rule = page
       .locator(".trace")
@@ -343,6 +345,17 @@ describe.skipIf(!program)("changes of policy in a browser (needs chromium)", () 
     await page.locator(".rows .lit").first().waitFor();
     await rule.press("Enter");
     await expect.poll(() => queryIn(page)).toBe('rule:"pay/guard#ingress[0]"');
+  });
+
+  it("shows flows of a policy that is looked at, by keys and by the pointer", async () => {
+    const { page } = await open("#screen=policies");
+    const look = page.locator(".rule-flows");
+    await page.getByRole("button", { name: "pay/guard", exact: true }).focus();
+    await look.getByText("⊘ shop/web to pay/ledger 8443/TCP").waitFor();
+    await page.getByRole("button", { name: "pay/lock", exact: true }).hover();
+    await look.getByText("⊘ shop/web to pay/ledger 443/TCP").waitFor();
+    expect(await axeProblems(page)).toEqual([]);
+    await shoot(page, "policies-look");
   });
 
   it("axe finds nothing in the panels and the comparison in the dark theme", async () => {

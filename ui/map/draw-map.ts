@@ -10,6 +10,8 @@ const DENIED_DASH = [6, 4];
 const NAMED = 0.6;
 const BACKGROUND_ALPHA = 0.55;
 const MOST_WIDTH = 4;
+/** Of what a rule decided, while the rule is looked at: wider than all others. */
+const LIT_WIDTH = 6;
 
 /** One frame. Lines of one kind are one path: that is what makes thousands of them cheap. */
 export function drawMap(
@@ -138,6 +140,14 @@ function drawEdges(
     size,
   );
   context.setLineDash([]);
+  context.strokeStyle = palette.accent;
+  stroke(
+    context,
+    edges.filter(({ isLit }) => isLit),
+    place,
+    LIT_WIDTH,
+    size,
+  );
 }
 
 function stroke(

@@ -36,6 +36,8 @@ export interface MapEdge {
   back: number;
   bytes: number;
   denied: number;
+  /** Of a rule that is looked at. */
+  isLit: boolean;
 }
 
 export const NO_PICTURE: MapPicture = { boxes: [], nodes: [], edges: [], lines: [] };

@@ -5,7 +5,7 @@ import type { MapPicture } from "./map-picture.ts";
 import { pickedAt, pickedQuery } from "./picked.ts";
 
 const SIZE = { width: 1_000, height: 600 };
-const edge = { a: 0, b: 1, forth: 1, back: 1, bytes: 1, denied: 0 };
+const edge = { a: 0, b: 1, forth: 1, back: 1, bytes: 1, denied: 0, isLit: false };
 const picture: MapPicture = {
   boxes: [
     { namespace: "shop", x: 0, y: 0, width: 200, height: 200, workloads: 1 },

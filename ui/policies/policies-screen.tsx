@@ -4,6 +4,7 @@ import { type ApiRefusal, askFlows, type FlowsApi, isRefusal } from "../api/flow
 import { clockText, countText } from "../flows/flow-text.ts";
 import { api, go, previewWithout, url } from "../page-state.ts";
 import { RULE_FILTERS, type RuleFilter } from "../url-state.ts";
+import { RuleFlows } from "./rule-flows.tsx";
 import { neverHit, type RuleRow, ruleRows } from "./rule-rows.ts";
 
 const ASKED_EVERY_MS = 15_000;
@@ -57,6 +58,7 @@ async function statisticsOf(asked: FlowsApi, signal: AbortSignal): Promise<Stati
 function Table({ policies, rules }: Statistics) {
   const filter = url.value.rules;
   const rows = ruleRows(policies, rules, filter);
+  const [looked, setLooked] = useState("");
   return (
     <>
       <div class="status">
@@ -96,22 +98,23 @@ function Table({ policies, rules }: Statistics) {
             </thead>
             <tbody>
               {rows.map((row) => (
-                <Row key={row.key} row={row} />
+                <Row key={row.key} row={row} look={() => setLooked(row.key)} />
               ))}
             </tbody>
           </table>
         </section>
       )}
+      {rows.length > 0 && <RuleFlows row={rows.find(({ key }) => key === looked)} />}
     </>
   );
 }
 
-function Row({ row }: { row: RuleRow }) {
+function Row({ row, look }: { row: RuleRow; look(): void }) {
   const show = () => go({ query: row.query, screen: "flows" });
   return (
-    <tr class={row.isRule ? "rule" : undefined}>
+    <tr class={row.isRule ? "rule" : undefined} onMouseEnter={look}>
       <th scope="row">
-        <button type="button" class="link" title={`Flows of ${row.query}`} onClick={show}>
+        <button type="button" class="link" title={`Flows of ${row.query}`} onFocus={look} onClick={show}>
           {row.title}
         </button>
         {row.gone !== "" && (

@@ -35,6 +35,7 @@ export interface FlowPair {
   from: number;
   to: number;
   isDenied: boolean;
+  decidedBy: string;
   bytes: number;
 }
 
@@ -126,6 +127,7 @@ export class FlowColumns {
       from: this.#texts.from[row] as number,
       to: this.#texts.to[row] as number,
       isDenied: this.#denied[row] === 1,
+      decidedBy: this.#names.textOf(this.#texts.decided[row] as number),
       bytes: this.#bytes[row] as number,
     };
   }

@@ -25,6 +25,18 @@ function columnsOf(pairs: [Flow["from"], Flow["to"], Flow["verdict"]?][]): FlowC
 
 const [web, cart, db] = [workload("shop", "web"), workload("shop", "cart"), workload("pay", "db")];
 
+it("lights up the pairs of what a rule decided, and of nothing else", () => {
+  const columns = columnsOf([
+    [web, db, "Deny"],
+    [web, cart],
+  ]);
+  const decidedBy = columns.pair(0).decidedBy;
+  const litOf = (lit: string) => new MapDrawing().draw(columns, lit).edges.filter(({ isLit }) => isLit).length;
+  expect([litOf(""), litOf("no such rule"), litOf(decidedBy)]).toEqual([0, 0, 2]);
+  const both = columnsOf([[web, db, "Deny"]]);
+  expect(new MapDrawing().draw(both, decidedBy).lines).toMatchObject([{ isLit: true }]);
+});
+
 it("every place has a cell of its own, and a square grows only at two of its edges", () => {
   const cells = Array.from({ length: 400 }, (_, place) => cellOf(place));
   expect(new Set(cells.map(({ column, row }) => `${column},${row}`)).size).toBe(400);

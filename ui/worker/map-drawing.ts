@@ -15,8 +15,9 @@ export class MapDrawing {
   readonly #boxes = new Places();
   readonly #nodes = new Map<string, Places>();
 
-  draw(columns: FlowColumns): MapPicture {
-    const pairs = pairsOf(columns);
+  /** `lit`: what decided the flows that are lit up; empty: none are. */
+  draw(columns: FlowColumns, lit = ""): MapPicture {
+    const pairs = pairsOf(columns, lit);
     const ends = new Set(pairs.flatMap(({ from, to }) => [from, to]));
     const named = [...ends].map((number) => ({ number, ...columns.end(number) }));
     named.sort((a, b) => order(a.namespace, b.namespace) || order(a.name, b.name));
@@ -81,37 +82,40 @@ interface Pair {
   flows: number;
   denied: number;
   bytes: number;
+  isLit: boolean;
 }
 
-function pairsOf(columns: FlowColumns): Pair[] {
+function pairsOf(columns: FlowColumns, lit: string): Pair[] {
   const pairs = new Map<number, Pair>();
   for (let row = 0; row < columns.size; row++) {
-    const { from, to, isDenied, bytes } = columns.pair(row);
+    const { from, to, isDenied, decidedBy, bytes } = columns.pair(row);
     const key = from * 2 ** 26 + to;
     let pair = pairs.get(key);
     if (!pair) {
-      pair = { from, to, flows: 0, denied: 0, bytes: 0 };
+      pair = { from, to, flows: 0, denied: 0, bytes: 0, isLit: false };
       pairs.set(key, pair);
     }
     pair.flows++;
     pair.bytes += bytes;
     if (isDenied) pair.denied++;
+    if (lit !== "" && decidedBy === lit) pair.isLit = true;
   }
   return [...pairs.values()];
 }
 
 function edgesOf(pairs: readonly Pair[], indexOf: (number: number) => number): MapEdge[] {
   const edges = new Map<number, MapEdge>();
-  for (const { from, to, flows, denied, bytes } of pairs) {
+  for (const { from, to, flows, denied, bytes, isLit } of pairs) {
     const [first, second] = [indexOf(from), indexOf(to)];
     const [a, b] = first <= second ? [first, second] : [second, first];
     const key = a * 2 ** 26 + b;
-    const edge = edges.get(key) ?? { a, b, forth: 0, back: 0, bytes: 0, denied: 0 };
+    const edge = edges.get(key) ?? { a, b, forth: 0, back: 0, bytes: 0, denied: 0, isLit: false };
     edges.set(key, edge);
     if (a === first) edge.forth += flows;
     else edge.back += flows;
     edge.bytes += bytes;
     edge.denied += denied;
+    edge.isLit ||= isLit;
   }
   return [...edges.values()].sort((x, y) => Number(x.denied > 0) - Number(y.denied > 0) || x.bytes - y.bytes);
 }

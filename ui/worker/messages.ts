@@ -16,6 +16,8 @@ export type PageMessage =
   | { ask: "step"; from: string; by: number }
   | { ask: "seen-denials" }
   | { ask: "map"; isShown: boolean }
+  /** Flows that this decided are lit up on the map; empty: none are. */
+  | { ask: "light"; decidedBy: string }
   /** Of the flows of the query, before and after; undefined: nothing is compared. */
   | { ask: "compare"; compared: AskedComparison | undefined };
 
