@@ -11,6 +11,8 @@ import type { AskedComparison, PageMessage, WorkerMessage } from "./worker/messa
 /** What changed is shown as often; what the user asked for, at once. */
 const SHOWN_EVERY_MS = 250;
 const MAP_EVERY_MS = 1_000;
+/** Of pairs that are new, gone, the same, or have another verdict. */
+const MOST_OF_EACH = 200;
 
 let live = new LiveFlows("");
 let following = new AbortController();
@@ -69,7 +71,10 @@ async function compare({ api, query, times }: AskedComparison, signal: AbortSign
     if (signal.aborted) return;
     const pairs = compareFlows(first.flows, second.flows);
     const isCut = first.isCut || second.isCut;
-    answer({ answer: "compared", comparison: { times, counts: countsOf(pairs), pairs: mostOfEach(pairs), isCut } });
+    answer({
+      answer: "compared",
+      comparison: { times, counts: countsOf(pairs), pairs: mostOfEach(pairs, MOST_OF_EACH), isCut },
+    });
   } catch (error) {
     if (signal.aborted) return;
     const refusal = isRefusal(error) ? error : { status: 0, reason: "Unreadable", message: String(error) };

@@ -176,6 +176,16 @@ describe.skipIf(!program)("changes of policy in a browser (needs chromium)", () 
     expect(new Set(posts)).toEqual(new Set(["POST /apis/flows.vendor.io/v1/previews"]));
   });
 
+  it("previews the flows of the query alone where that is asked for", async () => {
+    const { page } = await open("#query=port:5433&panel=preview");
+    const panel = page.getByRole("complementary", { name: "Preview" });
+    await panel.getByLabel("flows of the query alone").press("Space");
+    await expect.poll(() => page.url()).toContain("narrow=1");
+    await panel.getByLabel("Policies, as YAML").fill(DENY_ALL);
+    await panel.getByLabel("Policies, as YAML").press("Control+Enter");
+    await panel.getByText(/^1 would change in 1 pair of ends and ports/).waitFor();
+  });
+
   it("points at the line of what cannot be read, and of what the server refuses", async () => {
     const { page } = await open("#panel=preview");
     const field = page.getByLabel("Policies, as YAML");
@@ -291,6 +301,20 @@ describe.skipIf(!program)("changes of policy in a browser (needs chromium)", () 
     await page.getByRole("button", { name: "shop/old" }).press("Enter");
     await expect.poll(() => queryIn(page)).toMatch(/^from:shop\/old to:pay\/db port:5432 proto:tcp since:\S+ until:/);
     await page.locator(".rows [role=row]").first().waitFor();
+  });
+
+  it("compares at a run of vendorctl, and for as long as is chosen", async () => {
+    const startedAt = new Date(mark).toISOString();
+    const common = { procedure: "switch", command: "vendorctl switch", outcome: "done", heading: "forward" } as const;
+    const run = { ...common, id: "switch-1", title: "Switch the data plane", isCutOff: false, steps: [], next: [] };
+    const runs = async () => ({ runs: [{ ...run, startedAt, changedAt: startedAt }] });
+    const { page } = await open("#screen=compare", { runs });
+    await page.getByRole("button", { name: /Switch the data plane$/ }).press("Enter");
+    await expect.poll(() => page.url()).toContain(`mark=${mark}`);
+    await page.getByRole("button", { name: "Verdict changed 1" }).waitFor();
+    await page.getByRole("button", { name: "5 min", exact: true }).press("Enter");
+    await expect.poll(() => page.url()).toContain("span=5");
+    await page.getByText("There are no flows before or after.").waitFor();
   });
 
   it("says so where nothing is known on one side of a time", async () => {

@@ -7,7 +7,7 @@ export interface ComparedTimes {
 }
 
 /** Nodes send what they counted in such steps: the one that the mark is in belongs to neither side. */
-export const STEP_MS = 15_000;
+const STEP_MS = 15_000;
 
 /** As long before the mark as after it, of what is known; undefined: on one side nothing is. */
 export function timesAround(

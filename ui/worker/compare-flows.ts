@@ -25,9 +25,6 @@ export interface ComparedPair {
   after?: PairSide;
 }
 
-/** So many of each difference are shown. */
-export const MOST_COMPARED = 200;
-
 /** Pairs of ends and ports of two times, side by side; of each difference those of most connections first. */
 export function compareFlows(before: readonly Flow[], after: readonly Flow[]): ComparedPair[] {
   const [first, second] = [pairsOf(before), pairsOf(after)];
@@ -55,9 +52,9 @@ export function countsOf(pairs: readonly ComparedPair[]): Record<Difference, num
   return counts;
 }
 
-export function mostOfEach(pairs: readonly ComparedPair[]): ComparedPair[] {
+export function mostOfEach(pairs: readonly ComparedPair[], most: number): ComparedPair[] {
   return DIFFERENCE_ORDER.flatMap((difference) =>
-    pairs.filter((pair) => pair.difference === difference).slice(0, MOST_COMPARED),
+    pairs.filter((pair) => pair.difference === difference).slice(0, most),
   );
 }
 

@@ -58,7 +58,7 @@ export interface Comparison {
   times: ComparedTimes;
   refusal?: ApiRefusal;
   counts: Readonly<Record<Difference, number>>;
-  /** At most MOST_COMPARED of each. */
+  /** Of each difference those of most connections. */
   pairs: readonly ComparedPair[];
   /** There are more flows than were read. */
   isCut: boolean;
