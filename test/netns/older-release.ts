@@ -42,9 +42,9 @@ export function olderRelease(file: ManifestFile, line: string): OlderRelease {
   if (found.is !== "known") throw new Error(`${line} is not known`);
   const { tag } = found.release;
   const text = publishedText(file, found.release);
-  const objects = documents(manifest(vendorNames.manifests[file]));
-  const before = new Set(documents(text).map(({ kind, metadata }) => `${kind} ${metadata.name}`));
-  const isLater = ({ kind, metadata }: KubeObject) => kind === CRDS.kind && !before.has(`${kind} ${metadata.name}`);
+  const [before, objects] = [documents(text), documents(manifest(vendorNames.manifests[file]))];
+  const names = new Set(before.map(({ kind, metadata }) => `${kind} ${metadata.name}`));
+  const isLater = ({ kind, metadata }: KubeObject) => kind === CRDS.kind && !names.has(`${kind} ${metadata.name}`);
   return {
     version: tag,
     text,
@@ -56,7 +56,7 @@ export function olderRelease(file: ManifestFile, line: string): OlderRelease {
         const app = object.metadata.labels?.["k8s-app"];
         const today = objects.map(templateOf).find((template) => template?.metadata.labels["k8s-app"] === app);
         if (!today) return;
-        Object.assign(older, played(older, today.spec, tag, objects));
+        Object.assign(older, played(older, today.spec, tag, { before, today: objects }));
         podStrategy.setDefaults?.(object);
       },
     },
@@ -68,7 +68,12 @@ function templateOf({ spec }: KubeObject): { metadata: { labels: Record<string, 
   return (spec as { template?: ReturnType<typeof templateOf> } | undefined)?.template;
 }
 
-function played(older: PodSpec, today: PodSpec, tag: string, objects: readonly KubeObject[]): PodSpec {
+interface Objects {
+  before: readonly KubeObject[];
+  today: readonly KubeObject[];
+}
+
+function played(older: PodSpec, today: PodSpec, tag: string, objects: Objects): PodSpec {
   const [main] = older.containers as [Container];
   const asOlder = (container: Container): Container => {
     const same = older.containers.find(({ name }) => name === container.name);
@@ -85,11 +90,14 @@ function played(older: PodSpec, today: PodSpec, tag: string, objects: readonly K
   };
 }
 
-/** The older ConfigMap lacks some of today's keys. */
-function literal(variable: Variable, objects: readonly KubeObject[]): Variable {
+/** The older ConfigMap lacks some of today's keys. Those that it has are its own, as somebody edited them. */
+function literal(variable: Variable, { before, today }: Objects): Variable {
   const ref = variable.valueFrom?.configMapKeyRef;
-  const map = objects.find(({ kind, metadata }) => kind === "ConfigMap" && metadata.name === ref?.name);
-  const value = ref && (map?.["data"] as Record<string, string> | undefined)?.[ref.key];
+  const valueIn = (objects: readonly KubeObject[]) => {
+    const map = objects.find(({ kind, metadata }) => kind === "ConfigMap" && metadata.name === ref?.name);
+    return ref && (map?.["data"] as Record<string, string> | undefined)?.[ref.key];
+  };
+  const value = valueIn(before) === undefined ? valueIn(today) : undefined;
   return value === undefined ? variable : { name: variable.name, value };
 }
 
