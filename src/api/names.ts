@@ -81,6 +81,9 @@ export type Noun =
   | "hostEndpoint"
   | "networkPolicy"
   | "globalNetworkPolicy"
+  | "stagedNetworkPolicy"
+  | "stagedGlobalNetworkPolicy"
+  | "stagedKubernetesNetworkPolicy"
   | "networkSet"
   | "globalNetworkSet"
   | "tier"
@@ -169,6 +172,17 @@ export const vendorNames: Names = {
     hostEndpoint: { kind: "HostEndpoint", plural: "hostendpoints", shortNames: ["hep"] },
     networkPolicy: { kind: "NetworkPolicy", plural: "networkpolicies", shortNames: ["vnp"] },
     globalNetworkPolicy: { kind: "GlobalNetworkPolicy", plural: "globalnetworkpolicies", shortNames: ["gnp"] },
+    stagedNetworkPolicy: { kind: "StagedNetworkPolicy", plural: "stagednetworkpolicies", shortNames: ["snp"] },
+    stagedGlobalNetworkPolicy: {
+      kind: "StagedGlobalNetworkPolicy",
+      plural: "stagedglobalnetworkpolicies",
+      shortNames: ["sgnp"],
+    },
+    stagedKubernetesNetworkPolicy: {
+      kind: "StagedKubernetesNetworkPolicy",
+      plural: "stagedkubernetesnetworkpolicies",
+      shortNames: ["sknp"],
+    },
     networkSet: { kind: "NetworkSet", plural: "networksets", shortNames: ["netset"] },
     globalNetworkSet: { kind: "GlobalNetworkSet", plural: "globalnetworksets", shortNames: ["gnetset"] },
     tier: { kind: "Tier", plural: "tiers", shortNames: [] },

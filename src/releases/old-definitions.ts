@@ -15,6 +15,9 @@ const KINDS_SINCE: Partial<Record<Noun, Since>> = {
   nodeStatus: "v3.21",
   ipReservation: "v3.22",
   tier: "v3.29",
+  stagedNetworkPolicy: "v3.30",
+  stagedGlobalNetworkPolicy: "v3.30",
+  stagedKubernetesNetworkPolicy: "v3.30",
   flowLogs: "v3.30",
   flowUI: "v3.30",
 };

@@ -17,6 +17,7 @@ import { globalNetworkSet, networkSet } from "./network-set.ts";
 import { nodeStatus } from "./node-status.ts";
 import { profile } from "./profile.ts";
 import type { Resource } from "./resource.ts";
+import { stagedGlobalNetworkPolicy, stagedKubernetesNetworkPolicy, stagedNetworkPolicy } from "./staged-policy.ts";
 import { tier } from "./tier.ts";
 import { vendorStatus } from "./vendor-status.ts";
 
@@ -33,6 +34,9 @@ export const RESOURCES: readonly Resource[] = [
   tier,
   networkPolicy,
   globalNetworkPolicy,
+  stagedNetworkPolicy,
+  stagedGlobalNetworkPolicy,
+  stagedKubernetesNetworkPolicy,
   networkSet,
   globalNetworkSet,
   profile,

@@ -2,7 +2,8 @@ import { choice, flag, list, number, object, setOf, text } from "./describe.ts";
 import { policyRule } from "./policy-rule.ts";
 import { AGE, defineResource, type ObjectOf, type PrinterColumn } from "./resource.ts";
 
-const shared = {
+/** Fields of a policy of one namespace. */
+export const policyFields = {
   tier: text("The tier the policy is in; default where it is left out."),
   order: number("Place in the tier, lowest first; last where it is left out."),
   selector: text("Labels of the endpoints the policy is for; everything where it is left out."),
@@ -15,7 +16,16 @@ const shared = {
   egress: list("Rules for traffic from the endpoints; the first that matches decides.", policyRule),
 };
 
-const columns: PrinterColumn[] = [
+/** Fields of a policy of all namespaces. */
+export const globalPolicyFields = {
+  ...policyFields,
+  namespaceSelector: text("Labels of the namespaces whose pods the policy is for."),
+  doNotTrack: flag("Only false is possible: connections are always tracked."),
+  preDNAT: flag("Applies before services are translated, to nodes only; needs applyOnForward, and has no egress."),
+  applyOnForward: flag("Applies also to traffic a node forwards."),
+};
+
+export const policyColumns: PrinterColumn[] = [
   { name: "Tier", type: "string", jsonPath: ".spec.tier", description: "Tier of the policy" },
   { name: "Order", type: "number", jsonPath: ".spec.order", description: "Place in the tier" },
   { name: "Selector", type: "string", jsonPath: ".spec.selector", description: "What it is for" },
@@ -28,8 +38,8 @@ export const networkPolicy = defineResource({
   api: "v3",
   namespaced: true,
   description: "What traffic the pods of one namespace may have.",
-  spec: object("The policy.", shared),
-  columns,
+  spec: object("The policy.", policyFields),
+  columns: policyColumns,
 });
 
 export const globalNetworkPolicy = defineResource({
@@ -37,14 +47,8 @@ export const globalNetworkPolicy = defineResource({
   api: "v3",
   namespaced: false,
   description: "What traffic pods of any namespace, and nodes, may have.",
-  spec: object("The policy.", {
-    ...shared,
-    namespaceSelector: text("Labels of the namespaces whose pods the policy is for."),
-    doNotTrack: flag("Only false is possible: connections are always tracked."),
-    preDNAT: flag("Applies before services are translated, to nodes only; needs applyOnForward, and has no egress."),
-    applyOnForward: flag("Applies also to traffic a node forwards."),
-  }),
-  columns,
+  spec: object("The policy.", globalPolicyFields),
+  columns: policyColumns,
 });
 
 export type NetworkPolicy = ObjectOf<typeof networkPolicy>;

@@ -4,6 +4,7 @@ import { BUILT_IN_TIERS, isBuiltInTier } from "../validation/tier.ts";
 import type { IPPool } from "./ip-pool.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import { tierOf } from "./policy-names.ts";
+import type { STAGED_ACTIONS } from "./staged-policy.ts";
 import type { Tier } from "./tier.ts";
 
 /** A tier without an order comes where the default one is. */
@@ -25,6 +26,11 @@ function defaultsOf(noun: Noun, name: string, spec: Record<string, unknown>): Re
     case "networkPolicy":
     case "globalNetworkPolicy":
       return policyDefaults(name, spec);
+    case "stagedNetworkPolicy":
+    case "stagedGlobalNetworkPolicy":
+      return stagedDefaults(name, spec);
+    case "stagedKubernetesNetworkPolicy":
+      return { stagedAction: SET };
     case "tier":
       return tierDefaults(name);
     case "ipPool":
@@ -39,6 +45,15 @@ function policyDefaults(name: string, { ingress, egress }: Record<string, unknow
   const has = (rules: unknown) => Array.isArray(rules) && rules.length > 0;
   const types = !has(egress) ? ["Ingress" as const] : has(ingress) ? BOTH : ["Egress" as const];
   return { tier: tierOf(name), types };
+}
+
+const SET: (typeof STAGED_ACTIONS)[number] = "Set";
+
+/** What deletes a policy decides nothing. */
+function stagedDefaults(name: string, spec: Record<string, unknown>): Record<string, unknown> {
+  const { tier, types } = policyDefaults(name, spec);
+  const { stagedAction = SET } = spec;
+  return { stagedAction, tier, ...(stagedAction === "Delete" ? {} : { types }) };
 }
 
 const BOTH: NetworkPolicy["spec"]["types"] = ["Ingress", "Egress"];

@@ -15,7 +15,21 @@ export interface V3Place {
 }
 
 /** Kinds that came later than the oldest version the v3 API can stand in for. */
-const SINCE: Partial<Record<Noun, string>> = { tier: "v3.29", bgpFilter: "v3.26", nodeStatus: "v3.21" };
+const SINCE: Partial<Record<Noun, string>> = {
+  tier: "v3.29",
+  stagedNetworkPolicy: "v3.30",
+  stagedGlobalNetworkPolicy: "v3.30",
+  stagedKubernetesNetworkPolicy: "v3.30",
+  bgpFilter: "v3.26",
+  nodeStatus: "v3.21",
+};
+
+const TIERED: readonly Noun[] = [
+  "networkPolicy",
+  "globalNetworkPolicy",
+  "stagedNetworkPolicy",
+  "stagedGlobalNetworkPolicy",
+];
 
 /** The resources a version served; where it had no tiers, every policy was in the default one. */
 export function v3Resources(version: string = VERSION): Resource[] {
@@ -27,8 +41,7 @@ export function v3Places(names: Names = vendorNames, version: string = VERSION):
 }
 
 export function v3Place(resource: Resource, names: Names): V3Place {
-  const tiered = resource.noun === "networkPolicy" || resource.noun === "globalNetworkPolicy";
-  return { noun: resource.noun, ...placesOf(resource, names), tiered };
+  return { noun: resource.noun, ...placesOf(resource, names), tiered: TIERED.includes(resource.noun) };
 }
 
 function hasKind(version: string, noun: Noun): boolean {

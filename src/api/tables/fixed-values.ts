@@ -6,6 +6,12 @@ export interface FixedValue {
   because: string;
 }
 
+const ALWAYS_TRACKED: Readonly<Record<string, FixedValue>> = {
+  "spec.doNotTrack": {
+    ...{ value: false, because: "Connections are always tracked; preDNAT with applyOnForward decides as early." },
+  },
+};
+
 /** By kind and path; those of DataplaneConfiguration are in its own table. */
 export const FIXED_VALUES: Partial<Record<Noun, Readonly<Record<string, FixedValue>>>> = {
   installation: {
@@ -31,9 +37,6 @@ export const FIXED_VALUES: Partial<Record<Noun, Readonly<Record<string, FixedVal
       ...{ value: "Enabled", because: "The labels of nodes are always those that Kubernetes has." },
     },
   },
-  globalNetworkPolicy: {
-    "spec.doNotTrack": {
-      ...{ value: false, because: "Connections are always tracked; preDNAT with applyOnForward decides as early." },
-    },
-  },
+  globalNetworkPolicy: ALWAYS_TRACKED,
+  stagedGlobalNetworkPolicy: ALWAYS_TRACKED,
 };

@@ -389,4 +389,6 @@ export const REFUSED_FIELDS: Partial<Record<Noun, Fields>> = {
   },
   networkPolicy: PERFORMANCE_HINTS,
   globalNetworkPolicy: PERFORMANCE_HINTS,
+  stagedNetworkPolicy: PERFORMANCE_HINTS,
+  stagedGlobalNetworkPolicy: PERFORMANCE_HINTS,
 };

@@ -11,6 +11,7 @@ import { POLICY_PROBLEMS } from "./policy.ts";
 import { POOL_PROBLEMS } from "./pools.ts";
 import type { Explanation } from "./problem.ts";
 import { RULE_PROBLEMS } from "./rule.ts";
+import { STAGED_PROBLEMS } from "./staged-policy.ts";
 import { STRUCTURE_PROBLEMS } from "./structure.ts";
 import { TIER_PROBLEMS } from "./tier.ts";
 import { VALUE_PROBLEMS } from "./values.ts";
@@ -28,6 +29,7 @@ export const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   ...CONTROLLERS_PROBLEMS,
   ...HOST_ENDPOINT_PROBLEMS,
   ...POLICY_PROBLEMS,
+  ...STAGED_PROBLEMS,
   ...RULE_PROBLEMS,
   ...TIER_PROBLEMS,
   ...BGP_PROBLEMS,

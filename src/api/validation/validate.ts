@@ -18,6 +18,11 @@ import type { NetworkSet } from "../resources/network-set.ts";
 import type { NodeStatus } from "../resources/node-status.ts";
 import type { Profile } from "../resources/profile.ts";
 import { objectSchema, placesOf, type Resource } from "../resources/resource.ts";
+import type {
+  StagedGlobalNetworkPolicy,
+  StagedKubernetesNetworkPolicy,
+  StagedNetworkPolicy,
+} from "../resources/staged-policy.ts";
 import type { Tier } from "../resources/tier.ts";
 import { FIXED_VALUES } from "../tables/fixed-values.ts";
 import { REFUSED_FIELDS } from "../tables/refused-fields.ts";
@@ -35,6 +40,7 @@ import { kubeControllersConfigurationProblems } from "./kube-controllers-configu
 import { networkSetProblems, profileProblems } from "./network-set.ts";
 import { globalNetworkPolicyProblems, networkPolicyProblems } from "./policy.ts";
 import { type Problem, reporters } from "./problem.ts";
+import { stagedKubernetesPolicyProblems, stagedPolicyProblems } from "./staged-policy.ts";
 import { structureProblems } from "./structure.ts";
 import { tierProblems } from "./tier.ts";
 import { singletonProblems, VALUE_PROBLEMS } from "./values.ts";
@@ -94,6 +100,12 @@ function ruleProblemsOf(noun: Noun, object: unknown, facts: ClusterFacts): Probl
       return networkPolicyProblems(object as NetworkPolicy);
     case "globalNetworkPolicy":
       return globalNetworkPolicyProblems(object as GlobalNetworkPolicy);
+    case "stagedNetworkPolicy":
+      return stagedPolicyProblems(object as StagedNetworkPolicy, networkPolicyProblems);
+    case "stagedGlobalNetworkPolicy":
+      return stagedPolicyProblems(object as StagedGlobalNetworkPolicy, globalNetworkPolicyProblems);
+    case "stagedKubernetesNetworkPolicy":
+      return stagedKubernetesPolicyProblems(object as StagedKubernetesNetworkPolicy);
     case "networkSet":
     case "globalNetworkSet":
       return networkSetProblems(object as NetworkSet);

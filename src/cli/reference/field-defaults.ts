@@ -20,6 +20,9 @@ const DEFAULTS: Partial<Record<Noun, () => Defaults>> = {
   tier: () => served("tier", {}),
   networkPolicy: () => policyDefaults("networkPolicy"),
   globalNetworkPolicy: () => policyDefaults("globalNetworkPolicy"),
+  stagedNetworkPolicy: () => policyDefaults("stagedNetworkPolicy"),
+  stagedGlobalNetworkPolicy: () => policyDefaults("stagedGlobalNetworkPolicy"),
+  stagedKubernetesNetworkPolicy: () => served("stagedKubernetesNetworkPolicy", {}),
   ipamConfiguration: () => ({
     "spec.strictAffinity": "false",
     "spec.autoAllocateBlocks": "true",

@@ -37,7 +37,7 @@ export function v3Objects(inputs: V3Inputs): KubeObject[] {
   ];
 }
 
-/** Of kinds that this release does not have: what nothing is lost of. */
+/** What this release reads only with BGP, and what it reads in another way: nothing is lost of either. */
 function removedSince({ release, by }: V3Inputs): KubeObject[] {
   const apiVersion = groupVersion(vendorNames.groups.stored);
   const mesh = { logSeverityScreen: "Info", nodeToNodeMeshEnabled: true };

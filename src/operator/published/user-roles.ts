@@ -4,6 +4,9 @@ import { clusterRole, groupBinding, READ, type Rule, rule } from "../render/rbac
 
 const CHANGE = ["create", "update", "patch", "delete", "deletecollection"] as const;
 const DEFAULT_TIER = "default";
+const TIERED: readonly Noun[] = ["networkPolicy", "stagedNetworkPolicy"];
+const POLICIES: readonly Noun[] = [...TIERED, "stagedKubernetesNetworkPolicy"];
+const GLOBAL_POLICIES: readonly Noun[] = ["globalNetworkPolicy", "stagedGlobalNetworkPolicy"];
 
 const aggregateTo = (...roles: ("view" | "edit" | "admin")[]): Record<string, string> =>
   Object.fromEntries(roles.map((name) => [`rbac.authorization.k8s.io/aggregate-to-${name}`, "true"]));
@@ -31,10 +34,10 @@ export function userRoles(names: Names): KubeObject[] {
 /** What is not in a namespace is seen only by users whose `view` is bound in the whole cluster. */
 function viewRules(names: Names): Rule[] {
   return [
-    served(names, ["networkPolicy", "networkSet"], READ),
-    inDefaultTier(names, "networkPolicy", READ),
-    served(names, ["globalNetworkPolicy", "globalNetworkSet", "ipPool", "clusterInformation"], READ),
-    inDefaultTier(names, "globalNetworkPolicy", READ),
+    served(names, [...POLICIES, "networkSet"], READ),
+    inDefaultTier(names, TIERED, READ),
+    served(names, [...GLOBAL_POLICIES, "globalNetworkSet", "ipPool", "clusterInformation"], READ),
+    inDefaultTier(names, GLOBAL_POLICIES, READ),
     rule(
       names.groups.operator.group,
       (["installation", "apiServer", "flowLogs", "flowUI", "status"] as const).map((noun) => names.kinds[noun].plural),
@@ -49,8 +52,8 @@ function viewRules(names: Names): Rule[] {
 
 function editRules(names: Names): Rule[] {
   return [
-    served(names, ["networkPolicy"], CHANGE),
-    inDefaultTier(names, "networkPolicy", CHANGE),
+    served(names, POLICIES, CHANGE),
+    inDefaultTier(names, TIERED, CHANGE),
     // Of what its user could write: each object is asked about.
     rule(FLOW_LOGS_API.group, ["previews"], ["create"]),
   ];
@@ -75,10 +78,11 @@ function served({ groups, kinds }: Names, nouns: readonly Noun[], verbs: readonl
 }
 
 /** The rights to policies are asked for by tier, under this name (see `aggregated/tier-access.ts`). */
-function inDefaultTier(
-  { groups, kinds }: Names,
-  noun: "networkPolicy" | "globalNetworkPolicy",
-  verbs: readonly string[],
-): Rule {
-  return rule(groups.served.group, [`tier.${kinds[noun].plural}`], verbs, [`${DEFAULT_TIER}.*`]);
+function inDefaultTier({ groups, kinds }: Names, nouns: readonly Noun[], verbs: readonly string[]): Rule {
+  return rule(
+    groups.served.group,
+    nouns.map((noun) => `tier.${kinds[noun].plural}`),
+    verbs,
+    [`${DEFAULT_TIER}.*`],
+  );
 }

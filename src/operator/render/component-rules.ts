@@ -11,6 +11,8 @@ export interface Rights {
   atHome: readonly Rule[];
 }
 
+/** Calculated beside what is enforced, for flow logs. */
+const STAGED: readonly Noun[] = ["stagedNetworkPolicy", "stagedGlobalNetworkPolicy", "stagedKubernetesNetworkPolicy"];
 const IPAM: readonly Noun[] = ["ipamBlock", "blockAffinity", "ipamHandle"];
 
 export function nodeAgentRights(names: Names, kind: ClusterKind): Rights {
@@ -32,6 +34,7 @@ export function nodeAgentRights(names: Names, kind: ClusterKind): Rights {
           "tier",
           "networkPolicy",
           "globalNetworkPolicy",
+          ...STAGED,
           "networkSet",
           "globalNetworkSet",
           "profile",
@@ -102,6 +105,7 @@ export function apiServerRights(names: Names): Rights {
 /** What of ours decides the verdict of a packet. */
 const EXPLAINED: readonly Noun[] = [
   ...(["tier", "networkPolicy", "globalNetworkPolicy", "networkSet", "globalNetworkSet", "profile"] as const),
+  ...STAGED,
   ...(["hostEndpoint", "ipPool", "ipamBlock", "dataplaneConfiguration"] as const),
 ];
 

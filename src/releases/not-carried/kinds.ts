@@ -17,11 +17,6 @@ const NOT_ENFORCED = {
   why: "This release does not enforce policies of this kind: what they deny is allowed.",
   todo: "Write them as GlobalNetworkPolicy in a tier of their own first.",
 } as const;
-const STAGED = {
-  fate: "stays",
-  why: "Staged policies are never enforced. This release does not evaluate them either.",
-  todo: "Delete them, or keep them for later.",
-} as const;
 const NO_SUCH_PROGRAM = (what: string) =>
   ({ fate: "lost", why: `This release has no ${what}.`, todo: "Delete it, or accept the loss." }) as const;
 
@@ -29,18 +24,6 @@ const ADMIN_POLICIES = { name: "policy.networking.k8s.io", version: "v1alpha1" }
 
 /** Kinds of which objects may be stored, and that no program of this release reads. */
 export const REMOVED_KINDS: readonly RemovedKind[] = [
-  {
-    ...{ kind: "StagedNetworkPolicy", plural: "stagednetworkpolicies", group: "stored", since: "v3.30" },
-    ...{ namespaced: true, ...STAGED },
-  },
-  {
-    ...{ kind: "StagedGlobalNetworkPolicy", plural: "stagedglobalnetworkpolicies", group: "stored", since: "v3.30" },
-    ...STAGED,
-  },
-  {
-    ...{ kind: "StagedKubernetesNetworkPolicy", plural: "stagedkubernetesnetworkpolicies", group: "stored" },
-    ...{ since: "v3.30", namespaced: true, ...STAGED },
-  },
   {
     kind: "AdminNetworkPolicy",
     plural: "adminnetworkpolicies",

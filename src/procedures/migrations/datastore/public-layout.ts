@@ -18,16 +18,6 @@ interface V3Kind extends MovedKind {
   tiered: boolean;
 }
 
-/** Kinds that only the public system has. */
-const STAGED: readonly { kind: string; plural: string; namespaced: boolean; tiered: boolean }[] = [
-  { kind: "StagedNetworkPolicy", plural: "stagednetworkpolicies", namespaced: true, tiered: true },
-  { kind: "StagedGlobalNetworkPolicy", plural: "stagedglobalnetworkpolicies", namespaced: false, tiered: true },
-  {
-    ...{ kind: "StagedKubernetesNetworkPolicy", plural: "stagedkubernetesnetworkpolicies" },
-    ...{ namespaced: true, tiered: false },
-  },
-];
-
 /** Among which are those that controllers make of Kubernetes' policies. */
 const OF_CONTROLLERS: readonly string[] = ["networkpolicies", "globalnetworkpolicies"];
 const OF_IPAM: readonly Noun[] = IPAM_KINDS.map(({ noun }) => noun);
@@ -60,15 +50,12 @@ export function publicLayout(names: Names): Layout {
 }
 
 function v3Kinds(names: Names, resources: string): V3Kind[] {
-  const { stored } = names.groups;
-  const ours = v3Places(names)
+  return v3Places(names)
     .filter(({ noun }) => noun !== "profile" && !OF_IPAM.includes(noun))
     .map(({ stored: place, noun, tiered }) => v3Kind(place, resources, tiered, noun));
-  const staged = STAGED.map(({ tiered, ...kind }) => v3Kind({ ...stored, ...kind }, resources, tiered));
-  return [...ours, ...staged];
 }
 
-function v3Kind(served: ResourceKind, resources: string, tiered: boolean, noun?: Noun): V3Kind {
+function v3Kind(served: ResourceKind, resources: string, tiered: boolean, noun: Noun): V3Kind {
   const folder = `${resources}${served.plural}/`;
   return {
     ...{ served, folder, tiered },
