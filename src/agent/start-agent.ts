@@ -4,6 +4,7 @@ import { vendorNames } from "../api/names.ts";
 import type { Refusal } from "../api/protocol/agent-report.ts";
 import { isPodInterface } from "../api/protocol/pod-network.ts";
 import { type Calculator, createCalculator } from "../calc/calculator.ts";
+import { stagedCalculator } from "../calc/staged-calculator.ts";
 import { apiServerNames, resolveHosts } from "../cluster/api-server-hosts.ts";
 import { type Client, createClient } from "../cluster/client.ts";
 import { createEvents } from "../cluster/events.ts";
@@ -131,12 +132,17 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   });
   // What is followed is followed in one place: with etcd, Kubernetes' objects are copied there.
   const followed = datastore ? createClient(datastore.copies, { userAgent: vendorNames.workloads.node }) : client;
-  const calculator = createCalculator(config.nodeName, vendorNames, {
-    foreignAddresses: !config.connectsPods,
-    routesToNodes: config.connectsNodes,
-    bgp: config.bgp,
-    configuration: config.configuration,
-    hostPorts: config.connectsPods && config.hostPorts,
+  const create = () =>
+    createCalculator(config.nodeName, vendorNames, {
+      foreignAddresses: !config.connectsPods,
+      routesToNodes: config.connectsNodes,
+      bgp: config.bgp,
+      configuration: config.configuration,
+      hostPorts: config.connectsPods && config.hostPorts,
+    });
+  const calculator = stagedCalculator(create(), {
+    ...{ names: vendorNames, create },
+    objects: () => objects.ofCalculation(),
   });
   // Notified when the reported state may have changed; no listener yet.
   const changes = { notify: (): void => {} };
@@ -245,7 +251,8 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   const encapsulation = followEncapsulation(loop, netlink, () => changes.notify());
   const flows = nodeFlows({
     ...{ env: world.env, node: config.nodeName, runDirectory: config.directories.run },
-    ...{ objects, loop, accounting: () => filter.flows(), clock, log, signal: stopping.signal },
+    ...{ objects, loop, netlink, accounting: () => filter.flows(), clock, log, signal: stopping.signal },
+    staged: () => calculator.staged(),
   });
   const bgp = objects.bgp
     ? nodeBgp({

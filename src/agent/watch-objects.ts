@@ -2,6 +2,7 @@ import { vendorNames } from "../api/names.ts";
 import type { KubeObject, ResourceKind } from "../api/object.ts";
 import type { Calculator } from "../calc/calculator.ts";
 import { calculatorKinds, type InputName } from "../calc/calculator-kinds.ts";
+import { stagedKinds } from "../calc/policy/staged-policy.ts";
 import type { Client } from "../cluster/client.ts";
 import { createInformer, type Informer } from "../cluster/informer.ts";
 import { slimReading } from "../cluster/slim-reading.ts";
@@ -49,6 +50,8 @@ export interface WatchedObjects {
   endpointSlices: Informer<KubeObject> | undefined;
   /** None where the node does not speak BGP. */
   bgp: BgpObjects | undefined;
+  /** All of the kinds that policy is calculated of, as they are known now. */
+  ofCalculation(): Iterable<KubeObject>;
   /** Kinds whose first list is not in yet. */
   waitingFor(): string[];
   /** Every kind has been listed once. */
@@ -85,6 +88,16 @@ export function watchObjects(
       changed();
     });
   }
+  // Nothing waits for them: they are never enforced, and an older cluster has no such kinds.
+  const staged = stagedKinds(vendorNames).map(({ staged: kind }) => {
+    const onError = (error: unknown) => log.debug({ kind: kind.plural, error }, "watch failed, retrying");
+    const informer = createInformer<KubeObject>(reading, kind, { onError });
+    informer.onChange(({ type, object }) => {
+      if (type === "deleted") calculator.remove(kind, object.metadata);
+      else calculator.set(object);
+    });
+    return informer;
+  });
   const ipamConfigurations = follow(IPAM_CONFIGURATIONS) as unknown as Informer<IpamConfiguration>;
   const reservations = follow(IP_RESERVATIONS) as unknown as Informer<Reservation>;
   const followBgp = <T extends KubeObject>(kind: ResourceKind) => {
@@ -120,10 +133,13 @@ export function watchObjects(
     services: services ? of("services") : undefined,
     endpointSlices: services ? of("endpointSlices") : undefined,
     bgp: bgpObjects,
+    *ofCalculation() {
+      for (const informer of inputs.values()) yield* informer.list();
+    },
     waitingFor: () => [...waiting],
     synced,
     async stop() {
-      await Promise.all(all.map((informer) => informer.stop()));
+      await Promise.all([...all, ...staged].map((informer) => informer.stop()));
     },
   };
 }

@@ -60,6 +60,9 @@ const OURS = {
   bgpConfigurations: bgpConfiguration,
 } as const satisfies Record<string, Resource>;
 
+/** What the calculation reads, but no verdict rests on. */
+export const NOT_OF_VERDICTS: readonly InputName[] = ["services", "affinities", "bgpConfigurations"];
+
 /** Every kind the calculator takes; the caller watches these, each as it is stored. */
 export function calculatorKinds(names: Names): Map<InputName, ResourceKind> {
   const ours = Object.entries(OURS).map(([name, resource]) => [name, placesOf(resource, names).stored] as const);

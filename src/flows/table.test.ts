@@ -75,7 +75,7 @@ it.each([
   [[policyHit({ kind: "Profile", name: "kns.shop", rule: 0 })], "profile kns.shop"],
   [[policyHit({ kind: "NoProfile", name: "" })], "no profile"],
   [[policyHit({ name: "", namespace: "" })], "NetworkPolicy of tier default"],
-  [[policyHit({ name: "open", action: "Allow" }), policyHit({ staged: true })], "pay/open#ingress[2]"],
+  [[policyHit({ name: "open", action: "Allow" })], "pay/open#ingress[2]"],
   [
     [policyHit({ action: "Allow", direction: "Egress", namespace: "", name: "all" }), policyHit({ action: "Log" })],
     "all#egress[2]",

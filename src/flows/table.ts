@@ -25,6 +25,7 @@ export const FLOW_COLUMNS: readonly FlowColumn[] = [
   column("DECIDED-BY", "The rule that decided last, as queries find it.", ({ key }) => decidedBy(key)),
   column("BYTES", "In both directions.", ({ bytes, replyBytes }) => bytesText(bytes + replyBytes)),
   column("CONNECTIONS", "That began.", ({ started }) => String(started)),
+  column("PENDING", "What would happen if staged policies were enforced.", ({ key }) => pendingText(key), 1),
   column("REASON", "Why a denied flow was dropped.", ({ key }) => key.reason ?? "", 1),
   column("SERVICE", "The Service that was asked for.", ({ key }) => serviceText(key), 1),
   column("NODE", "Where it was counted.", ({ key }) => key.node, 1),
@@ -54,8 +55,20 @@ export function portText({ port, protocol }: Pick<FlowKey, "port" | "protocol">)
 
 /** The last step that decided: a packet that is allowed was allowed at every end, and the last one is where it arrived. */
 function decidedBy({ policies }: FlowKey): string {
-  const decided = policies.findLast(({ action, staged }) => !staged && (action === "Allow" || action === "Deny"));
+  return decisionText(policies);
+}
+
+/** Empty: nothing decided. */
+function decisionText(policies: readonly PolicyHit[]): string {
+  const decided = policies.findLast(({ action }) => action === "Allow" || action === "Deny");
   return decided ? hitText(decided) : "";
+}
+
+/** `deny by pay/lock#ingress[2]`: what would happen if staged policies were enforced. */
+function pendingText({ pending }: FlowKey): string {
+  if (!pending) return "";
+  const decided = decisionText(pending.policies);
+  return `${pending.verdict.toLowerCase()}${decided && ` by ${decided}`}`;
 }
 
 export function hitText(hit: PolicyHit): string {

@@ -199,7 +199,8 @@ describe("a body", () => {
         deep,
       ],
     ];
-    const rows = [flowRow({ policies: [{ ...flowRow().key.policies[0]!, staged: true }] }), flowRow({ port: 80 })];
+    const pending = { verdict: "Allow" as const, policies: [{ ...flowRow().key.policies[0]!, staged: true }] };
+    const rows = [flowRow({ pending }), flowRow({ port: 80 })];
     const wire = JSON.parse(textOf({}, rows)) as Record<string, unknown>;
     const good = Object.fromEntries(Object.entries(wire).map(([name, part]) => [name, unpacked(name, part)]));
     let [refused, read] = [0, 0];
@@ -248,7 +249,7 @@ describe("a body", () => {
   );
 });
 
-const PACKED = ["ends", "services", "ways"];
+const PACKED = ["ends", "services", "ways", "pendings"];
 
 /** Parts of a batch are texts in its text. */
 function unpacked(name: string, part: unknown): unknown {

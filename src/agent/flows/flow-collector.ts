@@ -27,7 +27,7 @@ export interface FlowCollectorParts {
   known: Promise<unknown>;
   /** Where flows are kept; undefined: nobody asks for them. */
   target(): FlowTarget | undefined;
-  naming(): Omit<NamingParts, "node" | "dataplane">;
+  naming(sums: readonly FlowSum[]): Promise<Omit<NamingParts, "node" | "dataplane">>;
   clock: Clock;
   log: Log;
   signal: AbortSignal;
@@ -185,7 +185,7 @@ class NodeFlowCollector {
     const ended = (await flows.intervals()).filter((interval) => interval !== counting.current);
     this.#waiting = ended.length;
     for (const interval of ended) {
-      const batch = this.#batch(dataplane, interval, await flows.read(interval), flows.shed());
+      const batch = await this.#batch(dataplane, interval, await flows.read(interval), flows.shed());
       await this.#sendText(interval, writeBatch(batch, this.#parts.clock.now()));
       await flows.forget(interval);
       this.#waiting--;
@@ -206,9 +206,9 @@ class NodeFlowCollector {
     return this.#interval;
   }
 
-  #batch(dataplane: Dataplane, interval: number, sums: readonly FlowSum[], shed: FlowShed): FlowBatch {
+  async #batch(dataplane: Dataplane, interval: number, sums: readonly FlowSum[], shed: FlowShed): Promise<FlowBatch> {
     const { node, boot, clock } = this.#parts;
-    const rows = flowRows(sums, { node, dataplane, ...this.#parts.naming() });
+    const rows = flowRows(sums, { node, dataplane, ...(await this.#parts.naming(sums)) });
     const before = this.#shed;
     this.#shed = { ...shed };
     return {
@@ -270,7 +270,7 @@ class NodeFlowCollector {
   async #take({ dataplane, flows, current }: Counting): Promise<void> {
     for (const interval of await flows.intervals()) {
       if (interval >= current) continue;
-      const batch = this.#batch(dataplane, interval, await flows.read(interval), flows.shed());
+      const batch = await this.#batch(dataplane, interval, await flows.read(interval), flows.shed());
       this.#left.write(interval, writeBatch(batch, this.#parts.clock.now()));
       await flows.forget(interval);
     }

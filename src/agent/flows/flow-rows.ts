@@ -3,12 +3,13 @@ import {
   FLOW_ADDRESSES,
   type FlowCounts,
   type FlowKey,
+  type FlowPending,
   type FlowRow,
   type FlowService,
   type PolicyHit,
 } from "../../api/protocol/flow.ts";
 import type { DataplaneModel } from "../../calc/model.ts";
-import { policyHits } from "../../calc/policy/policy-hits.ts";
+import { type HitPolicies, policyHits } from "../../calc/policy/policy-hits.ts";
 import type { FlowSum } from "../../dataplane/flow-sums.ts";
 import type { FlowEnds } from "./flow-ends.ts";
 
@@ -21,6 +22,8 @@ export interface NamingParts {
   ends: FlowEnds;
   /** Whether an address is one of this node: of its pods, or its own. */
   isHere(address: string): boolean;
+  /** What staged policies would do; undefined: they would do nothing at its ends. */
+  pendingOf(sum: FlowSum): FlowPending | undefined;
 }
 
 /** Pods of one workload have ends that are equal, but not one. */
@@ -51,11 +54,12 @@ export function flowRows(sums: readonly FlowSum[], parts: NamingParts): FlowRow[
     const from = parts.ends.of(sum.source);
     const to = parts.ends.of(sum.destination);
     const policies = wayOf(sum);
+    const pending = parts.pendingOf(sum);
     const reporter = reporterOf(sum, parts.isHere);
     if (!reporter) continue;
     const name = [
       ...[textOf(from), textOf(to), sum.destinationPort, sum.protocol, sum.service ?? ""],
-      ...[sum.verdict, sum.reason ?? "", textOf(policies), reporter],
+      ...[sum.verdict, sum.reason ?? "", textOf(policies), reporter, pending ? textOf(pending) : ""],
     ].join("\0");
     let row = rows.get(name);
     if (!row) {
@@ -66,6 +70,7 @@ export function flowRows(sums: readonly FlowSum[], parts: NamingParts): FlowRow[
         ...{ port: sum.destinationPort, protocol: PROTOCOLS[sum.protocol] ?? String(sum.protocol) },
         verdict: sum.verdict,
         ...(sum.reason === undefined ? {} : { reason: sum.reason }),
+        ...(pending ? { pending } : {}),
       };
       row = new Row(key);
       rows.set(name, row);
@@ -115,9 +120,9 @@ class Row {
 }
 
 /** What leaves is asked first. Where it left decided against it, nothing was asked where it would have arrived. */
-function wayThroughPolicy(
-  { egress = [], ingress = [], verdict }: FlowSum,
-  model: NamingParts["model"],
+export function wayThroughPolicy(
+  { egress = [], ingress = [], verdict }: Pick<FlowSum, "egress" | "ingress" | "verdict">,
+  model: HitPolicies,
 ): readonly PolicyHit[] {
   const denied = verdict === "Deny";
   return [

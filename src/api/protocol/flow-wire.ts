@@ -6,6 +6,7 @@ import {
   type FlowBatch,
   type FlowEnd,
   type FlowKey,
+  type FlowPending,
   type FlowRow,
   type FlowService,
   type PolicyHit,
@@ -85,6 +86,9 @@ interface WireBatch {
   services: string[];
   ways: string[];
   rows: WireRow[];
+  /** Absent: nothing is pending of any row. Beside the rows, so that a server of an older release reads them. */
+  pendings?: string[];
+  pendingOf?: [row: number, pending: number][];
 }
 
 /** A number for each thing, by what it is. */
@@ -111,8 +115,11 @@ export function writeBatch(batch: FlowBatch, sent: number): string {
   const ends = new Numbered<FlowEnd>();
   const services = new Numbered<FlowService>();
   const ways = new Numbered<readonly PolicyHit[]>();
-  const rows = batch.rows.map((row): WireRow => {
+  const pendings = new Numbered<FlowPending>();
+  const pendingOf: [row: number, pending: number][] = [];
+  const rows = batch.rows.map((row, index): WireRow => {
     const { key } = row;
+    if (key.pending) pendingOf.push([index, pendings.of(key.pending)]);
     return [
       ends.of(key.from),
       ends.of(key.to),
@@ -134,6 +141,7 @@ export function writeBatch(batch: FlowBatch, sent: number): string {
   return JSON.stringify({
     ...{ layout: LAYOUT, node, boot, interval, since, until, sent, merged, unattributed, dataplane },
     ...{ ends: ends.all, services: services.all, ways: ways.all, rows },
+    ...(pendingOf.length > 0 ? { pendings: pendings.all, pendingOf } : {}),
   });
 }
 
@@ -177,7 +185,8 @@ class Known<T> {
 export class KnownParts {
   readonly ends = new Known("ends", endOf);
   readonly services = new Known("services", serviceOf);
-  readonly ways = new Known("ways", (way) => listOf(way, "ways", POLICIES_LIMIT).map(hitOf));
+  readonly ways = new Known("ways", hitsOf);
+  readonly pendings = new Known("pendings", pendingOf);
 }
 
 function jsonOf(text: string, what: string): unknown {
@@ -200,7 +209,8 @@ export function readBatch(text: string, known: KnownParts = new KnownParts()): F
   const ends = listOf(wire.ends, "ends").map((end) => known.ends.of(end));
   const services = listOf(wire.services, "services").map((service) => known.services.of(service));
   const ways = listOf(wire.ways, "ways").map((way) => known.ways.of(way));
-  const rows = listOf(wire.rows, "rows", ROWS_LIMIT).map((given): FlowRow => {
+  const pending = pendingByRow(wire, known);
+  const rows = listOf(wire.rows, "rows", ROWS_LIMIT).map((given, index): FlowRow => {
     const row = listOf(given, "row") as unknown as WireRow;
     if (row.length !== ROW_LENGTH) throw new WireError(`a row has ${row.length} values, and not ${ROW_LENGTH}`);
     const key: { -readonly [K in keyof FlowKey]: FlowKey[K] } = {
@@ -216,6 +226,8 @@ export function readBatch(text: string, known: KnownParts = new KnownParts()): F
     };
     if (row[2] !== -1) key.service = at(services, row[2], "service");
     if (row[6] !== "") key.reason = textOf(row[6], "reason");
+    const staged = pending?.get(index);
+    if (staged) key.pending = staged;
     return {
       key,
       sourceAddresses: addressesOf(row[9]),
@@ -239,6 +251,26 @@ export function readBatch(text: string, known: KnownParts = new KnownParts()): F
     },
     ...{ merged: numberOf(wire.merged, "merged"), unattributed: numberOf(wire.unattributed, "unattributed") },
   };
+}
+
+/** Undefined: there is none. */
+function pendingByRow(wire: WireBatch, known: KnownParts): Map<number, FlowPending> | undefined {
+  if (wire.pendingOf === undefined) return undefined;
+  const pendings = listOf(wire.pendings, "pendings").map((pending) => known.pendings.of(pending));
+  const pairs = listOf(wire.pendingOf, "pendingOf", ROWS_LIMIT).map((given) => {
+    const [row, pending] = listOf(given, "pendingOf", 2);
+    return [numberOf(row, "pendingOf", ROWS_LIMIT), at(pendings, pending, "pendingOf")] as const;
+  });
+  return new Map(pairs);
+}
+
+function pendingOf(given: unknown): FlowPending {
+  const { verdict, policies } = recordOf(given, "pendings");
+  return { verdict: oneOf(VERDICTS, verdict, "pendings"), policies: hitsOf(policies) };
+}
+
+function hitsOf(given: unknown): PolicyHit[] {
+  return listOf(given, "ways", POLICIES_LIMIT).map(hitOf);
 }
 
 function endOf(given: unknown): FlowEnd {

@@ -25,8 +25,15 @@ export interface PolicyHit {
   /** Position of the rule in its list, from 0; absent for an end. */
   rule?: number;
   action: "Allow" | "Deny" | "Pass" | "Log";
-  /** Of a staged policy: what it would have done. */
+  /** Only in what is pending: of a staged policy. */
   staged?: boolean;
+}
+
+/** What would happen to a flow if staged policies were enforced. */
+export interface FlowPending {
+  verdict: "Allow" | "Deny";
+  /** All of its way through policy then: steps of enforced policies too. */
+  policies: readonly PolicyHit[];
 }
 
 export interface FlowService {
@@ -50,6 +57,8 @@ export interface FlowKey {
   reason?: string;
   /** In the order policy was asked, ends of tiers and profiles too. */
   policies: readonly PolicyHit[];
+  /** Absent: no staged policy is for its ends, as far as its node asks policy. */
+  pending?: FlowPending;
   /** At whose end of the connection it was counted; Both: the two are on one node. */
   reporter: (typeof FLOW_REPORTERS)[number];
   node: string;

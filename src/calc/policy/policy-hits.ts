@@ -11,12 +11,15 @@ const ACTIONS = { allow: "Allow", deny: "Deny", pass: "Pass", log: "Log" } as co
 /** Where Kubernetes' own policies are. */
 const KUBERNETES_TIER = "default";
 
+/** What is hit. Of a model in which staged policies are in effect also their kinds, by `Policy.id`. */
+export type HitPolicies = Pick<DataplaneModel, "policies" | "profiles"> & { staged?: ReadonlyMap<string, string> };
+
 /**
  * The way through policy in words, from what was hit (`Verdict.hits`). What the policy is gone of is concluded: the last of a way decided, what came
  * before it did not.
  */
 export function policyHits(
-  model: Pick<DataplaneModel, "policies" | "profiles">,
+  model: HitPolicies,
   hits: readonly string[],
   direction: PolicyHit["direction"],
   decided: "Allow" | "Deny",
@@ -34,7 +37,9 @@ export function policyHits(
     const policy = model.policies.get(owner) ?? model.profiles.get(owner);
     const rule = policy && ruleOf(policy, hit);
     const tier = model.policies.get(owner)?.tier ?? named.tier;
-    return { ...named, tier, action: rule ? ACTIONS[rule.action] : concluded };
+    const kind = model.staged?.get(owner);
+    const staged = kind === undefined ? {} : { kind, staged: true };
+    return { ...named, ...staged, tier, action: rule ? ACTIONS[rule.action] : concluded };
   });
 }
 

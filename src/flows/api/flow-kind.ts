@@ -30,6 +30,21 @@ const end = (description: string) =>
     labels: mapOf("Labels that all pods of the workload have.", text("A value.")),
   });
 
+const steps = (description: string) =>
+  list(
+    description,
+    object("One rule, or the end of a tier or of the profiles.", {
+      direction: choice("Egress: asked where the packet left. Ingress: where it arrived.", ["Egress", "Ingress"]),
+      kind: text("Kind of the policy; EndOfTier, Profile or NoProfile where no policy decided."),
+      tier: text("Its tier."),
+      namespace: text("Its namespace; empty: it is in none."),
+      name: text("Its name."),
+      rule: count("Position of the rule in its list, from 0."),
+      action: choice("What the rule did.", ["Allow", "Deny", "Pass", "Log"]),
+      staged: flag("Of a staged policy: it is not enforced."),
+    }),
+  );
+
 const schema = object("What two ends said to each other, as the data planes counted it.", {
   from: end("Where the connection began."),
   to: end("Where it went, after a Service was translated."),
@@ -42,19 +57,11 @@ const schema = object("What two ends said to each other, as the data planes coun
   protocol: text("TCP, UDP, ICMP, ICMPv6, SCTP or the number of another one."),
   verdict: choice("What policy and data plane decided.", ["Allow", "Deny"]),
   reason: text("Of a denied flow: why the data plane dropped it."),
-  policies: list(
-    "What policy was asked, in order.",
-    object("One rule, or the end of a tier or of the profiles.", {
-      direction: choice("Egress: asked where the packet left. Ingress: where it arrived.", ["Egress", "Ingress"]),
-      kind: text("Kind of the policy; EndOfTier, Profile or NoProfile where no policy decided."),
-      tier: text("Its tier."),
-      namespace: text("Its namespace; empty: it is in none."),
-      name: text("Its name."),
-      rule: count("Position of the rule in its list, from 0."),
-      action: choice("What the rule did.", ["Allow", "Deny", "Pass", "Log"]),
-      staged: flag("Of a staged policy: it was not enforced."),
-    }),
-  ),
+  policies: steps("What policy was asked, in order."),
+  pending: object("What would happen if staged policies were enforced; absent where none is for its ends.", {
+    verdict: choice("What policy would decide.", ["Allow", "Deny"]),
+    policies: steps("What policy would be asked, in order."),
+  }),
   reporter: choice("At which end it was counted. Both: the ends are on one node.", FLOW_REPORTERS),
   node: text("The node that counted it."),
   dataplane: choice("The data plane that counted it.", ["Nftables", "BPF"]),

@@ -1,6 +1,6 @@
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject, ResourceKind } from "../../api/object.ts";
-import { calculatorKinds, type InputName } from "../../calc/calculator-kinds.ts";
+import { calculatorKinds, type InputName, NOT_OF_VERDICTS } from "../../calc/calculator-kinds.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isGone, isNotFound } from "../../cluster/failures.ts";
 import type { Clock } from "../../kit/clock.ts";
@@ -12,9 +12,6 @@ export type ClusterObjects = ReadonlyMap<InputName, readonly KubeObject[]>;
 const KEPT_MS = 5_000;
 /** Read at once, so that no page keeps the event loop for long. */
 const PAGE_SIZE = 250;
-
-/** What the calculation reads, but no verdict rests on. */
-const LEFT_OUT: readonly InputName[] = ["services", "affinities", "bgpConfigurations"];
 
 /** Objects for explanations. Questions that come at once share one read, and nothing is kept after a few seconds. */
 export function clusterObjects(client: Client, clock: Clock): () => Promise<ClusterObjects> {
@@ -34,7 +31,7 @@ export function clusterObjects(client: Client, clock: Clock): () => Promise<Clus
 async function readAll(client: Client): Promise<ClusterObjects> {
   const objects = new Map<InputName, readonly KubeObject[]>();
   for (const [name, kind] of calculatorKinds(vendorNames)) {
-    if (LEFT_OUT.includes(name)) continue;
+    if (NOT_OF_VERDICTS.includes(name)) continue;
     // One after the other: several at once would keep the event loop, and the API server, longer.
     objects.set(name, await readKind(client, kind, name === "pods" ? podFacts : whole));
   }

@@ -20,6 +20,9 @@ export function recordEncoder(
   const policies = once((hits: FlowKey["policies"]) =>
     attributes(hits.length > 0 ? { "vendor.flow.policies": hits.map(hitText) } : {}),
   );
+  const pendings = once((hits: FlowKey["policies"]) =>
+    attributes(hits.length > 0 ? { "vendor.flow.pending.policies": hits.map(hitText) } : {}),
+  );
   const heads = once((verdict: FlowKey["verdict"]) =>
     encode(RECORD_HEAD, {
       ...{ time: nanoseconds(until), observed: nanoseconds(observed), eventName: EVENT },
@@ -43,6 +46,7 @@ export function recordEncoder(
       "k8s.node.name": key.node,
       "vendor.flow.verdict": key.verdict.toLowerCase(),
       "vendor.flow.drop_reason": key.reason,
+      "vendor.flow.pending.verdict": key.pending?.verdict.toLowerCase(),
       "vendor.flow.reporter": key.reporter.toLowerCase(),
       "vendor.flow.dataplane": key.dataplane.toLowerCase(),
       "vendor.flow.since": since,
@@ -57,6 +61,7 @@ export function recordEncoder(
     });
     const body = encode(RECORD_BODY, { body: { text: Buffer.from(bodyOf(key)) } });
     const ends = [sources(key.from), destinations(key.to), policies(key.policies)];
+    if (key.pending) ends.push(pendings(key.pending.policies));
     return Buffer.concat([heads(key.verdict), body, ...ends, own]);
   };
 }

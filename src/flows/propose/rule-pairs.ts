@@ -149,7 +149,7 @@ export function addSum(into: FlowSum, { flows, connections, packets, bytes, sinc
 
 /** Where its rule is missing, of a denied flow; else where it was counted, each end once. */
 function directionsOf({ reporter, verdict, policies }: FlowKey): PolicyHit["direction"][] {
-  const denied = verdict === "Deny" ? policies.findLast(({ staged }) => !staged)?.direction : undefined;
+  const denied = verdict === "Deny" ? policies.at(-1)?.direction : undefined;
   if (denied) return [denied];
   return reporter === "Source" ? ["Egress"] : reporter === "Destination" ? ["Ingress"] : ["Egress", "Ingress"];
 }

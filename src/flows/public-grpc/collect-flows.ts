@@ -4,6 +4,7 @@ import {
   type FlowBatch,
   type FlowEnd,
   type FlowKey,
+  type FlowPending,
   type FlowRow,
   type PolicyHit,
 } from "../../api/protocol/flow.ts";
@@ -95,6 +96,9 @@ function rowOf(flow: Flow | undefined, address: string): { row: FlowRow; seconds
   const isSource = reporter === "Source";
   const reason = flow.dropReasons?.[0];
   const [planes, nodes] = [flow.planes ?? [], flow.nodes ?? []];
+  const direction = isSource ? "Egress" : "Ingress";
+  const verdict = key.action === ACTION.Deny ? "Deny" : "Allow";
+  const pending = pendingOf(key.policies, direction, verdict);
   const made: FlowKey = {
     from: endOf("source", key.sourceType, key.sourceName, key.sourceNamespace, flow.sourceLabels),
     to: endOf("dest", key.destType, key.destName, key.destNamespace, flow.destLabels),
@@ -107,9 +111,10 @@ function rowOf(flow: Flow | undefined, address: string): { row: FlowRow; seconds
     }),
     port: count("dest_port", key.destPort, 65_535),
     protocol: protocolOf(checked("proto", key.protocol)),
-    verdict: key.action === ACTION.Deny ? "Deny" : "Allow",
+    verdict,
     ...(reason && { reason: checked("drop_reason", reason) }),
-    policies: hitsOf(key.policies, isSource ? "Egress" : "Ingress"),
+    policies: hitsOf(key.policies?.enforced, direction),
+    ...(pending && { pending }),
     reporter,
     node: checked("node", nodes[0]) || address,
     dataplane: planes[0] === "BPF" ? "BPF" : "Nftables",
@@ -165,15 +170,22 @@ function pairOf(label: string): [string, string] {
 
 const kinds = new Map<number, string>(Object.entries(POLICY_KINDS).map(([kind, { number }]) => [number, kind]));
 
-/** Of pending hits those of staged policies: the others are the enforced ones again. */
-function hitsOf(trace: NonNullable<Flow["key"]>["policies"], direction: PolicyHit["direction"]): readonly PolicyHit[] {
-  const enforced = trace?.enforced ?? [];
-  const staged = (trace?.pending ?? []).filter(({ kind }) => kinds.get(kind ?? 0)?.startsWith("Staged"));
-  if (enforced.length + staged.length > POLICIES_LIMIT) throw invalid(`policies has more than ${POLICIES_LIMIT} hits`);
-  return [
-    ...enforced.map((hit) => hitOf(hit, direction)),
-    ...staged.map((hit) => ({ ...hitOf(hit, direction), staged: true })),
-  ];
+function hitsOf(hits: Hits | undefined, direction: PolicyHit["direction"]): readonly PolicyHit[] {
+  if ((hits ?? []).length > POLICIES_LIMIT) throw invalid(`policies has more than ${POLICIES_LIMIT} hits`);
+  return (hits ?? []).map((hit) => hitOf(hit, direction));
+}
+
+/** Absent where nothing is staged: what is pending is then what is enforced, once more. */
+function pendingOf(
+  trace: NonNullable<Flow["key"]>["policies"],
+  direction: PolicyHit["direction"],
+  verdict: FlowKey["verdict"],
+): FlowPending | undefined {
+  const policies = hitsOf(trace?.pending, direction);
+  const enforced = hitsOf(trace?.enforced, direction);
+  if (policies.length === 0 || JSON.stringify(policies) === JSON.stringify(enforced)) return undefined;
+  const decided = policies.findLast(({ action }) => action === "Allow" || action === "Deny");
+  return { verdict: decided?.action === "Deny" ? "Deny" : decided ? "Allow" : verdict, policies };
 }
 
 function hitOf(hit: Hits[number], direction: PolicyHit["direction"]): PolicyHit {
@@ -187,6 +199,7 @@ function hitOf(hit: Hits[number], direction: PolicyHit["direction"]): PolicyHit 
     tier: checked("tier", hit.tier || hit.trigger?.tier),
     ...{ namespace: checked("namespace of a policy", hit.namespace), name: checked("name of a policy", hit.name) },
     ...(rule >= 0 && { rule: count("rule_index", rule, Number.MAX_SAFE_INTEGER) }),
+    ...(kind.startsWith("Staged") && { staged: true }),
   };
 }
 

@@ -64,29 +64,34 @@ interface Report {
   reporter: keyof typeof REPORTER;
   verdict: FlowKey["verdict"];
   hits: readonly PolicyHit[];
+  pending: readonly PolicyHit[];
 }
 
-function reportsOf({ reporter, verdict, policies, reason = "" }: FlowKey): Report[] {
-  if (reporter !== "Both") return [{ reporter, verdict, hits: policies }];
-  const of = (direction: PolicyHit["direction"]) => policies.filter((hit) => hit.direction === direction);
-  const denial = policies.findLast(({ action, staged }) => action === "Deny" && !staged);
+/** Where nothing is staged, what is enforced would be asked. */
+function reportsOf({ reporter, verdict, policies, pending, reason = "" }: FlowKey): Report[] {
+  const staged = pending?.policies ?? policies;
+  if (reporter !== "Both") return [{ reporter, verdict, hits: policies, pending: staged }];
+  const at = (direction: PolicyHit["direction"]) => ({
+    hits: policies.filter((hit) => hit.direction === direction),
+    pending: staged.filter((hit) => hit.direction === direction),
+  });
+  const denial = policies.findLast(({ action }) => action === "Deny");
   const isByHere = denial ? denial.direction === "Egress" : /egress/i.test(reason);
-  if (verdict === "Deny" && isByHere) return [{ reporter: "Source", verdict, hits: of("Egress") }];
+  if (verdict === "Deny" && isByHere) return [{ reporter: "Source", verdict, ...at("Egress") }];
   return [
-    { reporter: "Source", verdict: "Allow", hits: of("Egress") },
-    { reporter: "Destination", verdict, hits: of("Ingress") },
+    { reporter: "Source", verdict: "Allow", ...at("Egress") },
+    { reporter: "Destination", verdict, ...at("Ingress") },
   ];
 }
 
-function viewOf(key: FlowKey, { reporter, verdict, hits }: Report): PublicView {
-  const said = hits.filter(({ action }) => action !== "Log");
+function viewOf(key: FlowKey, { reporter, verdict, hits, pending }: Report): PublicView {
   const made: PublicKey = {
     ...{ sourceName: nameOf(key.from), sourceNamespace: key.from.namespace || NO_NAMESPACE },
     ...{ destName: nameOf(key.to), destNamespace: key.to.namespace || NO_NAMESPACE },
     ...{ sourceType: typeOf(key.from), destType: typeOf(key.to), destPort: key.port },
     ...{ protocol: key.protocol.toLowerCase(), reporter: REPORTER[reporter], action: ACTION[verdict] },
-    enforced: publicHits(said.filter(({ staged }) => !staged)),
-    pending: publicHits(pendingHits(said)),
+    enforced: publicHits(hits),
+    pending: publicHits(pending),
   };
   const encoded = encode(FLOW_KEY, sentKey(made, key.service));
   const id = createHash("sha256").update(encoded).digest().readUIntBE(0, ID_BYTES);
@@ -112,25 +117,12 @@ function typeOf({ type }: FlowEnd): number {
   return type === "Node" ? END_TYPE.HostEndpoint : END_TYPE[type];
 }
 
-/** The steps that would be taken if staged policies were enforced: up to the first that decides, in each direction. */
-function pendingHits(hits: readonly PolicyHit[]): PolicyHit[] {
-  return (["Egress", "Ingress"] as const).flatMap((direction) => {
-    const taken: PolicyHit[] = [];
-    let passed: string | undefined;
-    for (const hit of hits) {
-      if (hit.direction !== direction || (hit.tier !== "" && hit.tier === passed)) continue;
-      taken.push(hit);
-      if (hit.action !== "Pass") break;
-      if (hit.staged) passed = hit.tier;
-    }
-    return taken;
-  });
-}
-
 function publicHits(hits: readonly PolicyHit[]): PublicHit[] {
   let before = "";
   let index = -1;
-  return hits.map((hit) => {
+  // The protocol has no rules that log.
+  const said = hits.filter(({ action }) => action !== "Log");
+  return said.map((hit) => {
     const policy = [hit.kind, hit.tier, hit.namespace, hit.name].join("\0");
     if (policy !== before) index++;
     before = policy;

@@ -35,7 +35,8 @@ function filled(): FlowStore {
       flowRow(
         {
           ...{ from, to, port: [0, 80, 5432, 65_535][other]!, protocol: ["TCP", "UDP", "ICMP", "99"][one]! },
-          ...(other % 2 ? { verdict: "Allow", policies: [policyHit({ action: "Allow", staged: true })] } : {}),
+          ...(other % 2 ? { verdict: "Allow", policies: [policyHit({ action: "Allow" })] } : {}),
+          ...(other === 1 ? { pending: { verdict: "Deny", policies: [policyHit({ staged: true })] } } : {}),
         },
         { bytes: one * 1_000, replyBytes: other, sourceAddresses: ["10.0.0.1", "not one", "fd00::1"] },
       ),

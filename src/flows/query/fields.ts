@@ -89,13 +89,13 @@ export const QUERY_FIELDS = {
   reason: { kind: "names", of: ({ reason }) => (reason ? [reason] : []), about: "why a denied flow was dropped" },
   policy: {
     kind: "pairs",
-    of: ({ policies }) => policies.map(policyPair),
-    about: "a policy on its way: NAMESPACE/NAME",
+    of: (key) => allSteps(key).map(policyPair),
+    about: "a policy on its way, or a staged one that would be: NAMESPACE/NAME",
   },
-  tier: { kind: "names", of: ({ policies }) => policies.map(({ tier }) => tier), about: "a tier on its way" },
+  tier: { kind: "names", of: (key) => allSteps(key).map(({ tier }) => tier), about: "a tier on its way" },
   rule: {
     kind: "pairs",
-    of: ({ policies }) => policies.flatMap(rulePairs),
+    of: (key) => allSteps(key).flatMap(rulePairs),
     about: "a rule on its way: NAMESPACE/NAME#ingress[2], or the position 2",
   },
   reporter: {
@@ -148,10 +148,11 @@ export function queryField(name: QueryFieldName): QueryField {
 }
 
 /** What bare words search. */
-export function searchedNames({ from, to, service, policies }: FlowKey): string[] {
+export function searchedNames(key: FlowKey): string[] {
+  const { from, to, service } = key;
   const names = [from.name, from.namespace, to.name, to.namespace];
   if (service) names.push(service.name, service.namespace);
-  for (const { name, namespace } of policies) names.push(name, namespace);
+  for (const { name, namespace } of allSteps(key)) names.push(name, namespace);
   return names;
 }
 
@@ -170,28 +171,14 @@ export function ruleName(hit: PolicyHit): string {
   return `${policyPair(hit).name}#${hit.direction.toLowerCase()}[${hit.rule}]`;
 }
 
-/**
- * What would happen if staged policies were enforced: in each direction the first step that decides, staged or not. A staged pass leaves the
- * rest of its tier out.
- */
-export function pendingVerdict({ verdict, policies }: FlowKey): "Allow" | "Deny" {
-  if (!policies.some(({ staged }) => staged)) return verdict;
-  const directions = ["Egress", "Ingress"] as const;
-  const decided = directions.map((direction) => firstDecision(policies.filter((hit) => hit.direction === direction)));
-  if (decided.includes("Deny")) return "Deny";
-  // What no policy denies, something else drops: staged policies change nothing about it.
-  const byPolicy = policies.some(({ action, staged }) => action === "Deny" && !staged);
-  return verdict === "Deny" && !byPolicy ? "Deny" : "Allow";
+/** What would happen to it if staged policies were enforced. */
+export function pendingVerdict({ verdict, pending }: FlowKey): "Allow" | "Deny" {
+  return pending?.verdict ?? verdict;
 }
 
-function firstDecision(hits: readonly PolicyHit[]): "Allow" | "Deny" | undefined {
-  let passed: string | undefined;
-  for (const { action, tier, staged } of hits) {
-    if (tier !== "" && tier === passed) continue;
-    if (action === "Allow" || action === "Deny") return action;
-    if (action === "Pass" && staged) passed = tier;
-  }
-  return undefined;
+/** What policy was asked, and the staged policies that would have been. */
+export function allSteps({ policies, pending }: FlowKey): readonly PolicyHit[] {
+  return pending ? [...policies, ...pending.policies.filter(({ staged }) => staged)] : policies;
 }
 
 function pairOf({ namespace, name }: FlowEnd): NamePair {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { FlowKey } from "../../api/protocol/flow.ts";
 import { CodedError } from "../../kit/errors.ts";
-import { flowKey, NOTHING, outside, policyHit, workload } from "../flow.fixture.ts";
+import { flowKey, NOTHING, outside, workload } from "../flow.fixture.ts";
 import { compileQuery } from "./compile-query.ts";
 import { completions } from "./completions.ts";
 import { pendingVerdict, QUERY_FIELD_NAMES, type QueriedFlow } from "./fields.ts";
@@ -182,18 +182,10 @@ describe("a query that cannot be read", () => {
   });
 });
 
-it("what staged policies would have done: the first step that decides, in each direction", () => {
-  const staged = policyHit({ staged: true });
-  const allowed = policyHit({ action: "Allow" });
-  const verdict = (policies: FlowKey["policies"], some: Partial<FlowKey> = {}) =>
-    pendingVerdict(flowKey({ verdict: "Allow", policies, ...some }));
-  expect(verdict([allowed])).toBe("Allow");
-  expect(verdict([staged, allowed])).toBe("Deny");
-  expect(verdict([allowed, staged])).toBe("Allow");
-  expect(verdict([policyHit({ staged: true, action: "Pass" }), policyHit(), allowed])).toBe("Allow");
-  expect(verdict([policyHit({ staged: true, action: "Allow" }), policyHit()], { verdict: "Deny" })).toBe("Allow");
-  expect(verdict([policyHit({ staged: true, action: "Allow" })], { verdict: "Deny", reason: "no_route" })).toBe("Deny");
-  expect(verdict([policyHit({ direction: "Egress", action: "Allow" }), staged, allowed])).toBe("Deny");
+it("what staged policies would have done is a verdict of its own; without one it is what happened", () => {
+  const key = flowKey({ verdict: "Allow" });
+  expect(pendingVerdict(key)).toBe("Allow");
+  expect(pendingVerdict({ ...key, pending: { verdict: "Deny", policies: [] } })).toBe("Deny");
 });
 
 describe("completion", () => {

@@ -215,7 +215,7 @@ export class FlowHistory {
       if (known === undefined) this.#parts.set(text, part);
       return known ?? part;
     };
-    const { from, to, service, policies, protocol, node, reason } = key;
+    const { from, to, service, policies, pending, protocol, node, reason } = key;
     return {
       ...key,
       from: one(from),
@@ -224,6 +224,7 @@ export class FlowHistory {
       protocol: one(protocol),
       node: one(node),
       ...(service && { service: one(service) }),
+      ...(pending && { pending: one(pending) }),
       ...(reason !== undefined && { reason: one(reason) }),
     };
   }
@@ -311,8 +312,9 @@ function numberOf(part: object): number {
 
 /** One text for the same objects with the same names; equal keys of other objects have another. */
 function partNumbers(key: FlowKey): string {
-  const { from, to, service, port, protocol, verdict, reason, policies, reporter, node, dataplane } = key;
-  const parts = `${numberOf(from)} ${numberOf(to)} ${service ? numberOf(service) : 0} ${numberOf(policies)} ${port}`;
+  const { from, to, service, port, protocol, verdict, reason, policies, pending, reporter, node, dataplane } = key;
+  const optional = `${service ? numberOf(service) : 0} ${pending ? numberOf(pending) : 0}`;
+  const parts = `${numberOf(from)} ${numberOf(to)} ${optional} ${numberOf(policies)} ${port}`;
   // What may be any text stands last, or between signs that it is read up to.
   return `${parts} ${verdict} ${reporter} ${dataplane} ${protocol.length} ${node.length} ${protocol} ${node} ${reason ?? ""}`;
 }
@@ -320,7 +322,7 @@ function partNumbers(key: FlowKey): string {
 /** A key that more flows have: level 1 without its port, level 3 also without names. */
 function coarser(key: FlowKey, level: number): FlowKey {
   if (level < 3) return { ...key, port: 0 };
-  const { service: _service, reason: _reason, ...rest } = key;
+  const { service: _service, reason: _reason, pending: _pending, ...rest } = key;
   return { ...rest, from: nameless(key.from), to: nameless(key.to), port: 0, policies: NO_POLICIES };
 }
 

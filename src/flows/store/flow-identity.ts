@@ -1,15 +1,17 @@
 import { createHash } from "node:crypto";
-import type { FlowEnd, FlowKey, FlowService, PolicyHit } from "../../api/protocol/flow.ts";
+import type { FlowEnd, FlowKey, FlowPending, FlowService, PolicyHit } from "../../api/protocol/flow.ts";
 
 /** Ends and ways through policy are the same objects from batch to batch: what is slow about a key is done once for each. */
 const partTexts = new WeakMap<object, string>();
 
 /** One text for each key: the same whatever the order of labels, different whenever something of the key is. */
 export function keyText(key: FlowKey): string {
-  const { from, to, service, port, protocol, verdict, reason, policies, reporter, node, dataplane } = key;
+  const { from, to, service, port, protocol, verdict, reason, policies, reporter, node, dataplane, pending } = key;
   const names = JSON.stringify([protocol, verdict, reason ?? 0, reporter, node, dataplane]);
   const asked = service ? partText(service, serviceParts) : "0";
-  return `[${partText(from, endParts)},${partText(to, endParts)},${asked},${port},${partText(policies, wayParts)},${names}]`;
+  const way = partText(policies, wayParts);
+  const staged = pending ? `,${partText(pending, pendingParts)}` : "";
+  return `[${partText(from, endParts)},${partText(to, endParts)},${asked},${port},${way},${names}${staged}]`;
 }
 
 function partText<T extends object>(part: T, parts: (part: T) => unknown[]): string {
@@ -23,6 +25,10 @@ function partText<T extends object>(part: T, parts: (part: T) => unknown[]): str
 
 function serviceParts({ namespace, name, port }: FlowService): unknown[] {
   return [namespace, name, port];
+}
+
+function pendingParts({ verdict, policies }: FlowPending): unknown[] {
+  return [verdict, wayParts(policies)];
 }
 
 function wayParts(policies: readonly PolicyHit[]): unknown[] {

@@ -508,7 +508,7 @@ function answersOf(selected: readonly Selected[], visible: (namespace: string) =
       ask(key.from.namespace);
       ask(key.to.namespace);
       if (key.service) ask(key.service.namespace);
-      for (const hit of key.policies) ask(hit.namespace);
+      for (const hit of [...key.policies, ...(key.pending?.policies ?? [])]) ask(hit.namespace);
     }
   }
   return answers;

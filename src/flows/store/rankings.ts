@@ -1,5 +1,12 @@
 import type { PolicyHit } from "../../api/protocol/flow.ts";
-import { pairText, QUERY_FIELD_NAMES, type QueryField, type QueryFieldName, queryField } from "../query/fields.ts";
+import {
+  allSteps,
+  pairText,
+  QUERY_FIELD_NAMES,
+  type QueryField,
+  type QueryFieldName,
+  queryField,
+} from "../query/fields.ts";
 import { errors } from "./errors.ts";
 import type { Selected, Selection } from "./selection.ts";
 import { addressesIn } from "./stored-flow.ts";
@@ -80,7 +87,7 @@ export function ruleStatistics(
   for (const rule of known) if (!visible || visible(rule.namespace) === true) entryOf(rule);
   for (const flow of selected) {
     const counted = new Set<Tally>();
-    for (const hit of flow.key.policies) {
+    for (const hit of allSteps(flow.key)) {
       const entry = entryOf(hit);
       const tallied = hit.action === "Allow" ? entry.allowed : hit.action === "Deny" ? entry.denied : entry.passed;
       if (counted.has(tallied)) continue;

@@ -19,11 +19,13 @@ export function visibleKey(key: FlowKey, visible: (namespace: string) => boolean
   const { from, to, service } = key;
   const [seesFrom, seesTo] = [visible(from.namespace), visible(to.namespace)];
   if (!(seesFrom && from.namespace !== "") && !(seesTo && to.namespace !== "")) return undefined;
+  const seen = (hits: readonly PolicyHit[]) => hits.map((hit) => (visible(hit.namespace) ? hit : redactedHit(hit)));
   const shown: { -readonly [K in keyof FlowKey]: FlowKey[K] } = {
     ...key,
     from: seesFrom ? from : redactedEnd(from),
     to: seesTo ? to : redactedEnd(to),
-    policies: key.policies.map((hit) => (visible(hit.namespace) ? hit : redactedHit(hit))),
+    policies: seen(key.policies),
+    ...(key.pending && { pending: { ...key.pending, policies: seen(key.pending.policies) } }),
   };
   // Who asked knows the Service that it asked for; who answers only sees its own.
   if (service && !seesFrom && !visible(service.namespace)) delete shown.service;
