@@ -78,10 +78,11 @@ describe("flows on their way from a node", () => {
       known: Promise.resolve(),
       accounting: () => ({ dataplane: "BPF", flows }),
       target: () => ({ url: `https://127.0.0.1:${port}`, name: NAME, tls: { ...pair, ca: authority.certificate } }),
-      naming: () => ({
+      naming: async () => ({
         model: { policies: new Map(), profiles: new Map(), endpoints: new Map() },
         ends: { of: (address) => ({ type: "Outside", name: address, namespace: "" }), close: () => {} },
         isHere: () => true,
+        pendingOf: () => undefined,
       }),
     });
     const kill = async () => {

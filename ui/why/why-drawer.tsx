@@ -73,6 +73,9 @@ function Explained({ flow, explanation }: { flow: Flow; explanation: FlowExplana
         <span class="mono">{portText(flow)}</span>
       </h2>
       <p>{explanation ? explanation.sentence : recordedSentence(flow)}</p>
+      {explanation?.pending && (
+        <p class={explanation.pending.verdict === flow.verdict ? "dim" : "changed"}>{explanation.pending.text}</p>
+      )}
       {explanation?.changed && (
         <p class="changed">
           Policy has changed since:{" "}

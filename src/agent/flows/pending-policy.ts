@@ -4,8 +4,7 @@ import type { DataplaneModel, Direction, HostEndpoint, Packet, TierPolicies } fr
 import { type Place, trace } from "../../calc/policy/evaluate.ts";
 import type { StagedModel } from "../../calc/staged-calculator.ts";
 import type { FlowSum } from "../../dataplane/flow-sums.ts";
-import { Places } from "../../dataplane/nft/places.ts";
-import type { NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
+import { type NodeLinks, Places } from "../../dataplane/nft/places.ts";
 import { wayThroughPolicy } from "./flow-rows.ts";
 
 type PendingOf = (sum: FlowSum) => FlowPending | undefined;
@@ -14,7 +13,7 @@ export interface PendingSources {
   enforced: DataplaneModel;
   /** Undefined: nothing is staged. */
   staged: StagedModel | undefined;
-  netlink: NetlinkPort;
+  netlink: NodeLinks;
 }
 
 export interface PendingPolicy {
@@ -78,7 +77,7 @@ class PendingQuestions {
   }
 
   /** Addresses and routes of the node change by themselves. */
-  look(netlink: NetlinkPort): void {
+  look(netlink: NodeLinks): void {
     this.#places = new Places(this.#staged.model, netlink);
   }
 

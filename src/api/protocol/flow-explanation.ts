@@ -15,6 +15,8 @@ export interface FlowExplanation {
   recorded: RecordedVerdict;
   /** At the ends that the flow was counted at, so that it can be compared with `recorded`. Absent: it cannot be known, and `notes` say why. */
   now?: CalculatedVerdict;
+  /** What staged policies would have done, as it was counted. Absent: none is for the ends. */
+  pending?: PendingVerdict;
   /** The verdict is now another one, or has another cause. */
   changed: boolean;
   /** What was asked: absent where there is no address to ask about. */
@@ -42,6 +44,11 @@ export interface CalculatedVerdict {
   verdict: "Allow" | "Deny";
   /** In the order policy is asked, as in a flow. */
   policies: readonly PolicyHit[];
+}
+
+export interface PendingVerdict extends CalculatedVerdict {
+  /** One sentence for people: "If staged policies were enforced, it would be denied by StagedNetworkPolicy pay/default.lock#ingress[0]." */
+  text: string;
 }
 
 export interface ExplainedPacket {

@@ -6,15 +6,18 @@ import type { Link, NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
 import { parseAddress } from "../../kit/ip.ts";
 import { addressOf } from "./affected-connections.ts";
 
+/** What of the node is read. */
+export type NodeLinks = Pick<NetlinkPort, "addresses" | "links" | "routes">;
+
 /** What an address is to this node. */
 export class Places {
   private readonly pods = new Map<string, string>();
   private readonly own: ReadonlySet<string>;
   private readonly model: DataplaneModel;
-  private readonly netlink: NetlinkPort;
+  private readonly netlink: NodeLinks;
   private interfaces: NetTable<Link> | undefined;
 
-  constructor(model: DataplaneModel, netlink: NetlinkPort) {
+  constructor(model: DataplaneModel, netlink: NodeLinks) {
     this.model = model;
     this.netlink = netlink;
     for (const { id, addresses } of model.endpoints.values())
@@ -45,7 +48,7 @@ export class Places {
   }
 }
 
-function interfacesOf(netlink: NetlinkPort): NetTable<Link> {
+function interfacesOf(netlink: NodeLinks): NetTable<Link> {
   const links = new Map(netlink.links().map((link) => [link.index, link]));
   const ways = new NetTable<Link>();
   for (const { destination, device } of netlink.routes({ table: 254 })) {

@@ -1,8 +1,13 @@
 import type { Access } from "../../aggregated/access.ts";
 import { FLOW_LOGS_API } from "../../api/names.ts";
 import { groupVersion } from "../../api/object.ts";
-import type { FlowKey, PolicyHit } from "../../api/protocol/flow.ts";
-import { type ExplainedEnd, FLOW_EXPLANATION_KIND, type FlowExplanation } from "../../api/protocol/flow-explanation.ts";
+import type { FlowKey, FlowPending, PolicyHit } from "../../api/protocol/flow.ts";
+import {
+  type ExplainedEnd,
+  FLOW_EXPLANATION_KIND,
+  type FlowExplanation,
+  type PendingVerdict,
+} from "../../api/protocol/flow-explanation.ts";
 import type { UserInfo } from "../../apiserver/call.ts";
 import type { FlowEvidence } from "../store/flow-store.ts";
 import { type AskedEnd, askNodes, packetOf } from "./ask-nodes.ts";
@@ -14,7 +19,7 @@ import { nearMisses } from "./near-misses.ts";
 import { policyAccess } from "./policy-access.ts";
 import { policyReferences } from "./policy-references.ts";
 import { remedies } from "./remedies.ts";
-import { sentence } from "./sentence.ts";
+import { pendingSentence, sentence } from "./sentence.ts";
 import { type ShowingParts, shownEnd, shownHit } from "./shown-ends.ts";
 
 export interface ExplanationParts {
@@ -75,6 +80,7 @@ export async function explainFlow(asked: AskedExplanation, parts: ExplanationPar
     }),
     recorded: { verdict: key.verdict, ...(key.reason === undefined ? {} : { reason: key.reason }) },
     ...(isKnown ? { now: { verdict, policies: await shownHits(hits, showing) } } : {}),
+    ...(key.pending ? { pending: await shownPending(key.pending, showing) } : {}),
     changed,
     ...(isKnown
       ? {
@@ -137,6 +143,11 @@ function hasChanged(key: FlowKey, verdict: "Allow" | "Deny", hits: readonly Poli
 
 function nameOfHit({ kind, tier, namespace, name, rule }: PolicyHit): string {
   return JSON.stringify([kind, kind === "Profile" ? "" : tier, namespace, name, rule ?? -1]);
+}
+
+async function shownPending({ verdict, policies }: FlowPending, showing: ShowingParts): Promise<PendingVerdict> {
+  const hits = await shownHits(policies, showing);
+  return { verdict, policies: hits, text: pendingSentence(verdict, hits) };
 }
 
 async function shownHits(hits: readonly PolicyHit[], { access }: ShowingParts): Promise<PolicyHit[]> {

@@ -5,12 +5,16 @@ import type { PolicyReference } from "../../api/protocol/flow-explanation.ts";
 import { RESOURCES } from "../../api/resources/all.ts";
 import { profileSource } from "../../api/resources/profile-names.ts";
 import { placesOf } from "../../api/resources/resource.ts";
+import { v3Place } from "../../api/resources/v3-places.ts";
 import type { UserInfo } from "../../apiserver/call.ts";
 import { NETWORK_POLICIES } from "../../cluster/kinds.ts";
 
 const NOUNS: Readonly<Record<string, Noun>> = {
   NetworkPolicy: "networkPolicy",
   GlobalNetworkPolicy: "globalNetworkPolicy",
+  StagedNetworkPolicy: "stagedNetworkPolicy",
+  StagedGlobalNetworkPolicy: "stagedGlobalNetworkPolicy",
+  StagedKubernetesNetworkPolicy: "stagedKubernetesNetworkPolicy",
   Profile: "profile",
 };
 const FLOWS = { ...FLOW_LOGS_API, plural: "flows" };
@@ -59,6 +63,8 @@ export function policyAccess(access: Access, user: UserInfo): PolicyAccess {
       // Calculated for each namespace, and the same for all.
       if (source) return await may("list", FLOWS, source.namespace);
       if (kind === "Profile") return (await mayGet(served, "", name)) || (await mayGet(stored, "", name));
+      if (!v3Place(resource, vendorNames).tiered)
+        return (await mayGet(served, namespace, name)) || (await mayGet(stored, namespace, name));
       // As served: by the policy, and by its tier.
       const inTier = { ...served, plural: `tier.${served.plural}` };
       const tiers = { ...served, plural: vendorNames.kinds.tier.plural };

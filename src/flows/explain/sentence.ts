@@ -1,5 +1,6 @@
 import type { FlowKey, PolicyHit } from "../../api/protocol/flow.ts";
 import type { ExplainedEnd, ExplainedStep } from "../../api/protocol/flow-explanation.ts";
+import { hitText } from "../table.ts";
 import { DROP_REASONS, isPolicyReason } from "./drop-reasons.ts";
 import { pairText } from "./flow-words.ts";
 import { policyText, ruleText } from "./policy-references.ts";
@@ -26,6 +27,13 @@ export function sentence(findings: Findings): string {
     return `${was} when it was counted. The policies have changed since: ${lowerFirst(verdictText(findings, now))}`;
   }
   return `${verdictText(findings, now)}${changed ? " When it was counted something else decided so." : ""}`;
+}
+
+/** "If staged policies were enforced, it would be denied by StagedNetworkPolicy pay/default.lock#ingress[0]." */
+export function pendingSentence(verdict: "Allow" | "Deny", hits: readonly PolicyHit[]): string {
+  const decided = hits.findLast(({ action }) => action === verdict);
+  const by = decided && `${decided.staged && decided.name !== "" ? `${decided.kind} ` : ""}${hitText(decided)}`;
+  return `If staged policies were enforced, it would be ${verdict === "Deny" ? "denied" : "allowed"}${by ? ` by ${by}` : ""}.`;
 }
 
 function dropText(key: FlowKey): string {

@@ -81,6 +81,6 @@ function stepText({ tier, result, by, rule, of }: Omit<ExplainedStep, "text">): 
 /** As a hit of a flow; of a policy that the reader may not get the names are left out. */
 export async function shownHit(hit: PolicyHit, access: Pick<PolicyAccess, "mayRead">): Promise<PolicyHit> {
   if (hit.name === "" || (await access.mayRead(hit))) return hit;
-  const { direction, kind, tier, action } = hit;
-  return { direction, kind, tier, namespace: "", name: "", action };
+  const { direction, kind, tier, action, staged } = hit;
+  return { direction, kind, tier, namespace: "", name: "", action, ...(staged && { staged }) };
 }

@@ -34,8 +34,9 @@ function wrapped(line: string, width: number): string[] {
   return wrap(text.trimStart(), width - rest.length).map((part, index) => `${index === 0 ? indent : rest}${part}`);
 }
 
-function linesOf({ sentence, ends, nearMisses, remedies }: FlowExplanation): string[] {
+function linesOf({ sentence, pending, ends, nearMisses, remedies }: FlowExplanation): string[] {
   const sections = [
+    pending ? [pending.text] : [],
     ends.flatMap(endLines),
     headed(
       "Rules that nearly match",
