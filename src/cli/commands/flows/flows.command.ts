@@ -70,12 +70,14 @@ export function addFlowLogsCommands(program: Command, start: Start): void {
       ["Policies for what a namespace received in the last hour", "vendorctl flows propose -n shop"],
       ["Look at them as a table first", "vendorctl flows propose -n shop -o table"],
       ["Apply them, once read", "vendorctl flows propose -n shop to:shop/web | kubectl apply -f -"],
+      ["Try them first, without enforcing anything", "vendorctl flows propose -n shop --stage | kubectl apply -f -"],
     ],
   })
     .argument("[query...]", "terms of a query; none: everything that was allowed")
     .option("-A, --all-namespaces", "flows of all namespaces, or fail (default: of all that you may list)")
     .option("--egress", "rules for what workloads send, too")
     .option("--addresses", "rules for addresses outside and of nodes, as prefixes")
+    .option("--stage", "propose them as staged policies: flows say what they would do, and nothing is enforced")
     .option("--api <api>", `${PROPOSAL_KINDS.join(" or ")} (default: kubernetes)`, oneOf("--api", PROPOSAL_KINDS))
     .action(start(async () => (await import("./propose-policies.run.ts")).proposePolicies));
   document(flows.command("preview"), {

@@ -4,11 +4,13 @@ import { printableLine } from "../../printable.ts";
 import { print, type Table } from "../../printer.ts";
 import type { Session } from "../../session.ts";
 import { type FlowFlags, queryOf, refuseIntent, type Words, withFlows } from "./flows.run.ts";
+import { stagedProposal } from "./staged-proposal.ts";
 
 interface ProposeFlags extends FlowFlags {
   egress?: true;
   addresses?: true;
   api?: ProposalKind;
+  stage?: true;
 }
 
 export async function proposePolicies(session: Session, flags: ProposeFlags, words: Words): Promise<void> {
@@ -17,7 +19,8 @@ export async function proposePolicies(session: Session, flags: ProposeFlags, wor
   const yes = (flag: true | undefined) => (flag ? "true" : undefined);
   await withFlows(session, flags, async (flows, signal) => {
     const asked = { query, kind: flags.api, egress: yes(flags.egress), addresses: yes(flags.addresses) };
-    const proposal = (await flows.get("proposals", asked, signal)) as FlowProposal;
+    const proposed = (await flows.get("proposals", asked, signal)) as FlowProposal;
+    const proposal = flags.stage ? stagedProposal(proposed) : proposed;
     if (session.flags.output === "yaml") {
       for (const policy of proposal.policies) session.out(`---\n${policyText(policy)}`);
     } else await print(session, proposal, () => tableOf(proposal));
