@@ -46,6 +46,7 @@ it("has a text for every cell", () => {
     CONNECTIONS: "25",
     REASON: "policy_ingress",
     SERVICE: "pay/database:sql",
+    PENDING: "-",
     NODE: "node-1",
     PLANE: "bpf",
     ADDRESSES: "10.0.0.1,10.0.0.2 > fd00::1 …",
@@ -68,6 +69,13 @@ it("has a text for every cell", () => {
     ADDRESSES: "-",
   });
   expect(cells(flow({ port: 0 }))["PORT"]).toBe("*/TCP");
+});
+
+it("says what would happen if staged policies were enforced, and by which rule", () => {
+  const staged = policyHit({ kind: "StagedNetworkPolicy", name: "soon", staged: true, action: "Deny" });
+  expect(cells(flow({ verdict: "Allow", pending: { verdict: "Deny", policies: [staged] } }))["PENDING"]).toBe(
+    "deny by pay/soon#ingress[2]",
+  );
 });
 
 it.each([
