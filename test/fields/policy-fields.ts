@@ -3,6 +3,7 @@ import type { KubeObject } from "../../src/api/object.ts";
 import { createCalculator } from "../../src/calc/calculator.ts";
 import { ModelCopy } from "../../src/calc/model-copy.ts";
 import type { KindTable } from "./field-table.ts";
+import { STAGED_KUBERNETES_FIELDS, stagedPolicy, stagedTables } from "./staged-fields.ts";
 
 /** Policy, and what it selects: the model of node `here` in a cluster small enough to read. */
 const stored = (kind: string, name: string, spec: object, more: object = {}): KubeObject => ({
@@ -64,6 +65,16 @@ const POLICY = {
   ingress: { base: { types: ["Ingress"] }, set: { ingress: [ALL] } },
   egress: { base: { types: ["Egress"] }, set: { egress: [ALL] } },
 } as const;
+
+const GLOBAL = {
+  namespaceSelector: { base: { ingress: [ALL] }, set: { namespaceSelector: 'team == "red"' } },
+  preDNAT: { base: { ingress: [ALL], applyOnForward: true }, set: { preDNAT: true } },
+  applyOnForward: { base: { ingress: [ALL] }, set: { applyOnForward: true } },
+} as const;
+
+const STAGED = { stagedAction: { base: { ingress: [ALL] }, set: { stagedAction: "Ignore" } } } as const;
+const staged = (kind: string, namespace?: string) => (spec: object) =>
+  stagedTables([...CLUSTER, UPLINK], stagedPolicy(kind, spec, namespace));
 
 const rule = (spec: object) =>
   tables(stored("GlobalNetworkPolicy", "default.planted", { selector: "has(app)", ingress: [spec], egress: [] }));
@@ -146,12 +157,16 @@ export const POLICY_TABLES: readonly KindTable[] = [
   { noun: "networkPolicy", seenIn: namespaced, fields: POLICY },
   {
     ...{ noun: "globalNetworkPolicy", seenIn: global },
-    fields: {
-      ...POLICY,
-      namespaceSelector: { base: { ingress: [ALL] }, set: { namespaceSelector: 'team == "red"' } },
-      preDNAT: { base: { ingress: [ALL], applyOnForward: true }, set: { preDNAT: true } },
-      applyOnForward: { base: { ingress: [ALL] }, set: { applyOnForward: true } },
-    },
+    fields: { ...POLICY, ...GLOBAL },
+  },
+  { noun: "stagedNetworkPolicy", seenIn: staged("StagedNetworkPolicy", "shop"), fields: { ...STAGED, ...POLICY } },
+  {
+    ...{ noun: "stagedGlobalNetworkPolicy", seenIn: staged("StagedGlobalNetworkPolicy") },
+    fields: { ...STAGED, ...POLICY, ...GLOBAL },
+  },
+  {
+    ...{ noun: "stagedKubernetesNetworkPolicy", seenIn: staged("StagedKubernetesNetworkPolicy", "shop") },
+    fields: STAGED_KUBERNETES_FIELDS,
   },
   {
     ...{ noun: "rule", base: ALL, seenIn: rule },

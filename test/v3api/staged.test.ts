@@ -135,7 +135,11 @@ it("is shown by kubectl with what it would do first", async ({ skip }) => {
   const config = { apiVersion: "v1", kind: "Config", clusters: [cluster], contexts: [context], users };
   const kubectl = openKubectl(program, JSON.stringify({ ...config, "current-context": "c" }));
   try {
-    const given = staged("StagedNetworkPolicy", "shown", { order: 10, selector: "app == 'web'", stagedAction: "Ignore" });
+    const given = staged("StagedNetworkPolicy", "shown", {
+      order: 10,
+      selector: "app == 'web'",
+      stagedAction: "Ignore",
+    });
     await kubectl.ok("apply", "-f", kubectl.file("shown.json", JSON.stringify(given)));
     const table = (await kubectl.ok("get", "snp", "shown")).split("\n");
     expect(table[0]!.split(/\s+/)).toEqual(["NAME", "ACTION", "TIER", "ORDER", "SELECTOR", "AGE"]);

@@ -34,7 +34,10 @@ describe("the roles of users", () => {
         .filter(({ verbs }) => verbs.some((verb) => !READING.includes(verb)))
         .flatMap(({ resources }) => resources);
     // A preview stores nothing, and takes the right to write what is in it.
-    expect(writable("edit")).toEqual(["networkpolicies", "tier.networkpolicies", "previews"]);
+    expect(writable("edit")).toEqual([
+      ...["networkpolicies", "stagednetworkpolicies", "stagedkubernetesnetworkpolicies"],
+      ...["tier.networkpolicies", "tier.stagednetworkpolicies", "previews"],
+    ]);
     expect(writable("admin")).toEqual(writable("edit"));
   });
 
