@@ -54,7 +54,7 @@ describe("a staged policy", () => {
     expect([made.status, made.body.spec]).toEqual([201, spec]);
   });
 
-  it("is kept with its tier, beside an enforced policy of the same name", async () => {
+  it("is kept with its tier, next to an enforced policy of the same name", async () => {
     const rules = { selector: "app == 'web'", ingress: [{ action: "Deny" }] };
     const enforced = { ...staged("NetworkPolicy", "web", rules) };
     expect((await api.create(`${V3}/${WITHIN}/networkpolicies`, enforced)).status).toBe(201);

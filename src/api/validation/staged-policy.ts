@@ -10,9 +10,9 @@ import { brief, labelKeyProblems, labelValueProblems, nameProblems, netProblems 
 export const STAGED_PROBLEMS = {
   STAGED_DELETE_FIELDS: {
     title: "A staged deletion with fields of a policy",
-    why: "With stagedAction Delete only the name counts: rules beside it would be accepted and ignored.",
+    why: "With stagedAction Delete only the name counts: rules would be accepted and ignored.",
     fix: "Remove the other fields, or set stagedAction to Set.",
-    rule: "stagedAction Delete: only tier beside it.",
+    rule: "stagedAction Delete: no other field but tier.",
   },
   STAGED_PEER: {
     title: "Not a peer of a Kubernetes policy",
@@ -83,7 +83,7 @@ function peersProblems(peers: readonly Peer[] | undefined, path: string): Proble
 function peerProblems({ podSelector, namespaceSelector, ipBlock }: Peer, path: string): Problem[] {
   const isSelected = podSelector !== undefined || namespaceSelector !== undefined;
   if (isSelected === (ipBlock !== undefined)) {
-    const message = ipBlock ? "A peer has no ipBlock beside selectors." : "A peer has an ipBlock or a selector.";
+    const message = ipBlock ? "A peer has an ipBlock or selectors, not both." : "A peer has an ipBlock or a selector.";
     return [at.STAGED_PEER(path, message)];
   }
   if (!ipBlock) {

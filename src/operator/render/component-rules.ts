@@ -11,7 +11,7 @@ export interface Rights {
   atHome: readonly Rule[];
 }
 
-/** Calculated beside what is enforced, for flow logs. */
+/** Calculated in addition to what is enforced, for flow logs. */
 const STAGED: readonly Noun[] = ["stagedNetworkPolicy", "stagedGlobalNetworkPolicy", "stagedKubernetesNetworkPolicy"];
 const IPAM: readonly Noun[] = ["ipamBlock", "blockAffinity", "ipamHandle"];
 
