@@ -3,15 +3,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { FlowBatch } from "../../api/protocol/flow.ts";
+import type { FlowBatch, FlowKey } from "../../api/protocol/flow.ts";
 import { writeBatch } from "../../api/protocol/flow-wire.ts";
 import { silentLog } from "../../kit/log.ts";
-import { flowBatch, flowRow, outside } from "../flow.fixture.ts";
+import { flowBatch, flowRow, outside, policyHit } from "../flow.fixture.ts";
 import { FlowDisk, type FlowDiskOptions } from "./flow-disk.ts";
 import { writeParquet } from "./parquet-file.ts";
 
 const HOUR = 3_600_000;
 const BEGIN = Date.parse("2026-11-19T17:30:00Z");
+
+/** Allowed from outside; a staged policy would deny it. */
+const STAGED: Partial<FlowKey> = {
+  ...{ from: outside, verdict: "Allow", policies: [] },
+  pending: { verdict: "Deny", policies: [policyHit({ staged: true })] },
+};
 
 describe("flows on disk", () => {
   let directory: string;
@@ -50,7 +56,7 @@ describe("flows on disk", () => {
 
   it("are there again after a start, as they were and when they came", async () => {
     const first = await open();
-    const batch = batchOf(1, [flowRow(), flowRow({ from: outside, verdict: "Allow", policies: [] }, { packets: 7 })]);
+    const batch = batchOf(1, [flowRow(), flowRow(STAGED, { packets: 7 })]);
     await keep(first, batch);
     now += 15_000;
     await Promise.all([2, 3, 4].map((interval) => keep(first, batchOf(interval))));
@@ -95,10 +101,7 @@ describe("flows on disk", () => {
 
   it("of an hour that is over are a Parquet file, and batches go when memory has forgotten them", async () => {
     const disk = await open();
-    await keep(
-      disk,
-      batchOf(1, [flowRow(), flowRow({ from: outside, verdict: "Allow", policies: [] }, { packets: 7 })]),
-    );
+    await keep(disk, batchOf(1, [flowRow(), flowRow(STAGED, { packets: 7 })]));
     now = BEGIN + HOUR;
     await keep(disk, batchOf(2));
     await disk.lookAfter();
@@ -114,9 +117,16 @@ describe("flows on disk", () => {
       ...{ destination_kind: "Deployment", destination_labels: '{"app":"db"}', destination_addresses: ["10.244.2.9"] },
       ...{ service_namespace: "pay", service_name: "database", service_port: "sql" },
       policies: JSON.stringify(flowRow().key.policies),
+      ...{ pending_verdict: null, pending_policies: null },
       ...{ packets: 3n, bytes: 180n, reply_packets: 0n, reply_bytes: 0n, started: 3n, ended: 0n, live: 0n },
     });
-    expect(allowed).toMatchObject({ packets: 7n, source_type: "Outside", source_labels: "{}", policies: "[]" });
+    expect(allowed).toMatchObject({
+      packets: 7n,
+      source_type: "Outside",
+      source_labels: "{}",
+      policies: "[]",
+      pending_verdict: "Deny",
+    });
     expect(allowed!["source_kind"] ?? null).toBeNull();
     expect(logs()).toEqual(["2026-11-19T17.batches", "2026-11-19T18.batches"]);
     now = BEGIN + 2 * HOUR;

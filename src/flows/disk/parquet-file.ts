@@ -38,6 +38,9 @@ const COLUMNS: readonly Column[] = [
   ["service_name", "maybe text", ({ key }) => key.service?.name],
   ["service_port", "maybe text", ({ key }) => key.service?.port],
   ["policies", "text", ({ key }) => jsonOf(key.policies)],
+  // What it would be with the policies that are staged for one of its ends.
+  ["pending_verdict", "maybe text", ({ key }) => key.pending?.verdict],
+  ["pending_policies", "maybe text", ({ key }) => key.pending && jsonOf(key.pending.policies)],
   ["packets", "count", ({ packets }) => BigInt(packets)],
   ["bytes", "count", ({ bytes }) => BigInt(bytes)],
   ["reply_packets", "count", ({ replyPackets }) => BigInt(replyPackets)],
