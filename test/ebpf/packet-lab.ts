@@ -155,10 +155,7 @@ export class PacketLab {
     from?: Interface,
     segment = 0,
   ): { verdict: number; packet: Buffer; mark: number } {
-    const context = Buffer.alloc(SKB.size);
-    context.writeUInt32LE(this.ifindex(at), SKB.ifindex);
-    if (from) context.writeUInt32LE(this.ifindex(from), SKB.ingressIfindex);
-    context.writeUInt32LE(segment, SKB.segment);
+    const context = packetContext({ ifindex: this.ifindex(at), from: from && this.ifindex(from), segment });
     const program = this.programAt(at, direction);
     const seen = this.kernel.netns.run(this.netns, () => program.testRun({ packet, context }));
     return { ...seen, mark: seen.context?.readUInt32LE(SKB.mark) ?? 0 };
@@ -330,6 +327,15 @@ export class PacketLab {
     netlink.replaceRoute({ ...common, destination: "::/0", gateway: "2001:db8::2" });
     netlink.close();
   }
+}
+
+/** The `struct __sk_buff` of a packet at an interface. */
+export function packetContext({ ifindex, from = 0, segment = 0 }: { ifindex: number; from?: number; segment?: number }) {
+  const context = Buffer.alloc(SKB.size);
+  context.writeUInt32LE(ifindex, SKB.ifindex);
+  context.writeUInt32LE(from, SKB.ingressIfindex);
+  context.writeUInt32LE(segment, SKB.segment);
+  return context;
 }
 
 function sorted(counts: Record<string, number>): Record<string, number> {

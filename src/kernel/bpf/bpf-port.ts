@@ -104,9 +104,17 @@ export interface TestResult {
   readonly nanoseconds: number;
 }
 
+export interface ProgramSize {
+  /** As the kernel runs them: after the verifier has removed what no packet reaches. */
+  readonly instructions: number;
+  /** Of native code; 0 without a compiler in the kernel. */
+  readonly nativeBytes: number;
+}
+
 export interface BpfProgram {
   readonly fd: Fd;
   readonly info: ProgramInfo;
+  size(): ProgramSize;
   testRun(run: TestRun): TestResult;
   pin(path: string): void;
   close(): void;

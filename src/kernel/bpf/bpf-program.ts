@@ -3,7 +3,7 @@ import { close, errnoName, type Fd } from "../sys.ts";
 import { Attr } from "./bpf-attr.ts";
 import { ATTACH_TYPES, nameOf, PROGRAM_TYPES } from "./bpf-constants.ts";
 import { pinAt, textAt } from "./bpf-map.ts";
-import type { BpfProgram, ProgramInfo, ProgramSpec, TestResult, TestRun } from "./bpf-port.ts";
+import type { BpfProgram, ProgramInfo, ProgramSize, ProgramSpec, TestResult, TestRun } from "./bpf-port.ts";
 import { kernelBtf } from "./kernel-btf.ts";
 
 /** Asked for in turn: old kernels refuse to load, and keep the useless beginning, when the log does not fit. */
@@ -44,6 +44,11 @@ export class KernelProgram implements BpfProgram {
       packet: packetOut.subarray(0, attr.read(12)),
       context: contextOut,
     };
+  }
+
+  size(): ProgramSize {
+    const info = rawInfo(this.fd);
+    return { instructions: info.readUInt32LE(20) / 8, nativeBytes: info.readUInt32LE(16) };
   }
 
   pin(path: string): void {
@@ -118,12 +123,17 @@ function logTail(log: Buffer): string {
 }
 
 export function readProgramInfo(fd: Fd): ProgramInfo {
-  const info = Buffer.alloc(256);
-  new Attr().u32(0, fd).u32(4, info.length).pointer(8, info).must("program info", "info", 16);
+  const info = rawInfo(fd);
   return {
     type: nameOf(PROGRAM_TYPES, info.readUInt32LE(0)),
     id: info.readUInt32LE(4),
     tag: info.toString("hex", 8, 16),
     name: textAt(info, 64),
   };
+}
+
+function rawInfo(fd: Fd): Buffer {
+  const info = Buffer.alloc(256);
+  new Attr().u32(0, fd).u32(4, info.length).pointer(8, info).must("program info", "info", 16);
+  return info;
 }

@@ -199,6 +199,7 @@ function programHandle(world: FakeState, object: FakeProgramObject, pin: Pin, op
   return {
     fd,
     info: object.info,
+    size: () => ({ instructions: object.spec.instructions.length / 8, nativeBytes: 0 }),
     testRun: (run) => {
       if (options.runProgram) return options.runProgram(object.spec, run);
       throw kernelError(`test run of program ${object.info.name}`, "ENOTSUPP", "the fake does not run programs");

@@ -1,0 +1,104 @@
+import { Assembler, R0 } from "../../src/kernel/bpf/asm.ts";
+import type { BpfProgram } from "../../src/kernel/bpf/bpf-port.ts";
+import { type PacketLab, packetContext, VERDICTS } from "../../test/ebpf/packet-lab.ts";
+import { median } from "../run.ts";
+import { CONVERSATIONS, type Conversation, type Step } from "./conversations.ts";
+import type { ProgramSet } from "./program-set.ts";
+import { measureStages, STAGES, type StageName } from "./stages.ts";
+
+export interface ProfilePlan {
+  rounds: number;
+  /** Connections in a round, each with a port of its own. */
+  connections: number;
+  /** How often a packet of a known connection is repeated in place. */
+  repeats: number;
+}
+
+/** Nanoseconds, one value for each round. */
+export interface StepTimes {
+  conversation: string;
+  step: string;
+  once: number[];
+  repeated: number[];
+}
+
+export interface Profile {
+  steps: StepTimes[];
+  stages: Record<StageName, number[]>;
+}
+
+const FIRST_PORT = 10_000;
+const PORTS = 50_000;
+
+/** Sets of programs, by name, over the maps of one lab: every round goes through all of them. */
+export class Measurement {
+  readonly profiles: Map<string, Profile>;
+  private readonly lab: PacketLab;
+  private readonly sets: ReadonlyMap<string, ProgramSet>;
+  private readonly empty: BpfProgram;
+  private ports = 0;
+
+  constructor(lab: PacketLab, sets: ReadonlyMap<string, ProgramSet>) {
+    this.lab = lab;
+    this.sets = sets;
+    this.empty = lab.kernel.bpf.loadProgram({
+      ...{ name: "empty", type: "schedCls", license: "GPL" },
+      instructions: new Assembler().mov(R0, 0).exit().build(),
+    });
+    this.profiles = new Map([...sets.keys()].map((name) => [name, emptyProfile()]));
+  }
+
+  round(plan: ProfilePlan): void {
+    for (const [name, set] of this.sets) {
+      const profile = this.profiles.get(name)!;
+      set.activate();
+      for (const conversation of CONVERSATIONS) this.converse(conversation, set, plan, profile);
+      const stages = measureStages(this.lab, set, (step, port) => this.once(set, step, port), plan.connections);
+      for (const stage of STAGES) profile.stages[stage].push(stages[stage]);
+    }
+  }
+
+  close(): void {
+    this.empty.close();
+    for (const set of this.sets.values()) set.close();
+  }
+
+  private converse(conversation: Conversation, set: ProgramSet, plan: ProfilePlan, profile: Profile): void {
+    const times = conversation.steps.map(() => [] as number[]);
+    let port = 0;
+    for (let index = 0; index < plan.connections; index++) {
+      port = FIRST_PORT + (this.ports++ % PORTS);
+      conversation.steps.forEach((step, at) => void times[at]!.push(this.once(set, step, port)));
+    }
+    conversation.steps.forEach((step, at) => {
+      const into = profile.steps.find((one) => one.conversation === conversation.name && one.step === step.name)!;
+      into.once.push(median(times[at]!));
+      if (step.known) into.repeated.push(this.run(set.at(step.at, step.direction), step, port, plan.repeats));
+    });
+  }
+
+  /** The time of one run, without that of a program that does nothing. */
+  private once(set: ProgramSet, step: Step, port: number): number {
+    return this.run(set.at(step.at, step.direction), step, port) - this.run(this.empty, step, port, 1, false);
+  }
+
+  private run(program: BpfProgram, step: Step, port: number, repeat = 1, checked = true): number {
+    const packet = step.frame(port);
+    const context = packetContext({ ifindex: this.lab.ifindex(step.at), from: step.from && this.lab.ifindex(step.from) });
+    const run = () => program.testRun({ packet, context, repeat });
+    const { nanoseconds, verdict } = this.lab.kernel.netns.run(this.lab.netns, run);
+    if (checked && VERDICTS[verdict] !== step.verdict && verdict !== 0) {
+      throw new Error(`${step.name} at ${step.at}: ${VERDICTS[verdict] ?? verdict} instead of ${step.verdict}`);
+    }
+    return nanoseconds;
+  }
+}
+
+function emptyProfile(): Profile {
+  return {
+    steps: CONVERSATIONS.flatMap(({ name, steps }) =>
+      steps.map((step) => ({ conversation: name, step: step.name, once: [], repeated: [] })),
+    ),
+    stages: Object.fromEntries(STAGES.map((stage) => [stage, [] as number[]])) as Profile["stages"],
+  };
+}
