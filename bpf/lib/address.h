@@ -53,4 +53,37 @@ INLINE void reverse(struct five_tuple *to, const struct five_tuple *from)
 	to->pad[0] = to->pad[1] = to->pad[2] = 0;
 }
 
+/*
+ * Of `struct work` and of conntrack entries, where tuples begin at multiples of eight bytes. Their type does not say so, and in words of four
+ * every packet takes twice as many instructions for them.
+ */
+#define AT_EIGHT(pointer) __builtin_assume_aligned(pointer, 8)
+#define BEGINS_AT_EIGHT(type, field) _Static_assert(__builtin_offsetof(type, field) % 8 == 0, "copied in words of eight bytes")
+BEGINS_AT_EIGHT(struct work, packet);
+BEGINS_AT_EIGHT(struct work, reply);
+BEGINS_AT_EIGHT(struct work, to);
+BEGINS_AT_EIGHT(struct work, policy_tuple);
+BEGINS_AT_EIGHT(struct work, original_dst);
+BEGINS_AT_EIGHT(struct work, scratch.entry);
+BEGINS_AT_EIGHT(struct conntrack_entry, to);
+
+INLINE void copy_address(struct ip_address *to, const struct ip_address *from)
+{
+	__builtin_memcpy(AT_EIGHT(to), AT_EIGHT(from), sizeof(*to));
+}
+
+INLINE void copy_tuple(struct five_tuple *to, const struct five_tuple *from)
+{
+	__builtin_memcpy(AT_EIGHT(to), AT_EIGHT(from), sizeof(*to));
+}
+
+INLINE void reverse_tuple(struct five_tuple *to, const struct five_tuple *from)
+{
+	copy_address(&to->src, &from->dst);
+	copy_address(&to->dst, &from->src);
+	to->sport = from->dport;
+	to->dport = from->sport;
+	*(__u32 *)&to->protocol = from->protocol;
+}
+
 #endif

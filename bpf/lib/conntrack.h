@@ -101,7 +101,7 @@ INLINE struct conntrack_entry *find_entry(struct work *w, int leaving, __u64 now
 	if (!entry || (leaving && bypasses_stack(entry)))
 		return 0;
 	if (entry->flags & CT_NAT)
-		reverse(&w->reply, &entry->to);
+		reverse_tuple(&w->reply, &entry->to);
 	int lives = elapsed(now, entry->last_seen) <= timeout_of(w->packet.protocol, entry->state);
 	if (lives && !is_reused(w, entry, leaving))
 		return entry;
@@ -118,7 +118,7 @@ INLINE struct conntrack_entry *find_entry(struct work *w, int leaving, __u64 now
 		deleted = delete_entries(w, entry, alone, !again);
 	}
 	release_share(w, opened, deleted);
-	reverse(&w->reply, &w->packet);
+	reverse_tuple(&w->reply, &w->packet);
 	return 0;
 }
 
@@ -127,13 +127,14 @@ INLINE void apply_entry(struct work *w, const struct conntrack_entry *entry)
 {
 	w->path = entry->path;
 	w->out = entry->out;
-	w->to = w->packet;
 	w->flags |= (entry->flags & CT_REPLY ? WORK_REPLY : 0) | (entry->flags & CT_MASQUERADE ? WORK_MASQUERADE : 0);
 	if (!w->from && (entry->flags & (CT_NAT | CT_FROM_HOST)) == (CT_NAT | CT_FROM_HOST))
 		w->flags |= WORK_HOST_NAT;
 	if (entry->flags & CT_NAT) {
 		w->flags |= WORK_NAT;
-		w->to = entry->to;
+		copy_tuple(&w->to, &entry->to);
+	} else {
+		copy_tuple(&w->to, &w->packet);
 	}
 	if (entry->path == PATH_OVERLAY)
 		__builtin_memcpy(w->mac, entry->mac, 6);
@@ -270,7 +271,7 @@ INLINE long create_entries(struct work *w, struct workload_share *share, int lea
 	entry->path = w->path;
 	entry->flags = entry_flags_of(w) | reply;
 	entry->service = w->service;
-	entry->to = w->flags & WORK_NAT ? w->to : w->policy_tuple;
+	copy_tuple(&entry->to, w->flags & WORK_NAT ? &w->to : &w->policy_tuple);
 	__builtin_memcpy(entry->mac, w->mac, 6);
 	take_traces(entry, w);
 	entry->counted_arriving = !leaving;
@@ -299,7 +300,7 @@ INLINE long create_entries(struct work *w, struct workload_share *share, int lea
 	entry->flags ^= CT_REPLY;
 	entry->flags &= ~CT_MASQUERADE;
 	if (w->flags & WORK_NAT)
-		reverse(&entry->to, &w->packet);
+		reverse_tuple(&entry->to, &w->packet);
 	__builtin_memcpy(entry->mac, w->reply_mac, 6);
 	if (w->flags & WORK_NF_CONNTRACK) {
 		bpf_map_update_elem(&flows, &w->reply, entry, BPF_NOEXIST);

@@ -82,7 +82,7 @@ INLINE long rewrite_error(struct __sk_buff *skb, struct work *w, const struct fi
 	__u32 quoted_at = w->transport + 8;
 	__u32 sum_at = w->transport + ICMP_CHECKSUM;
 	__u32 difference = 0;
-	w->to = w->packet;
+	copy_tuple(&w->to, &w->packet);
 	w->to.dst = to->dst;
 	if (same_address(&w->packet.src, &key->src))
 		w->to.src = to->src;

@@ -125,7 +125,7 @@ INLINE int find_free_port(struct __sk_buff *skb, struct work *w, int of_host)
 		w->to.sport = FIRST_HOST_PORT + bpf_get_prandom_u32() % HOST_PORTS;
 #pragma clang loop unroll(full)
 	for (int i = 0; i < PORT_TRIES; i++) {
-		reverse(&w->reply, &w->to);
+		reverse_tuple(&w->reply, &w->to);
 		enum use use = use_of(skb, w, &w->reply, now);
 		if (use == UNUSED)
 			return 1;
@@ -137,7 +137,7 @@ INLINE int find_free_port(struct __sk_buff *skb, struct work *w, int of_host)
 			w->to.sport = FIRST_PORT + bpf_get_prandom_u32() % PORTS;
 	}
 	w->to.sport = over;
-	reverse(&w->reply, &w->to);
+	reverse_tuple(&w->reply, &w->to);
 	return over != 0;
 }
 
@@ -197,7 +197,7 @@ INLINE enum reason translate_service(struct __sk_buff *skb, struct work *w, enum
 	 */
 	int straight = uses_dsr(w);
 	if (w->path == PATH_OVERLAY && outside && !handed && (straight || (frontend->flags & FRONTEND_EXTERNAL))) {
-		w->to = w->packet;
+		copy_tuple(&w->to, &w->packet);
 		w->flags = (w->flags & ~WORK_NAT) | (straight ? WORK_DSR : 0);
 		return REASON_NONE;
 	}

@@ -284,10 +284,14 @@ INLINE enum frame frame_of(struct __sk_buff *skb, const struct work *w, __u16 *t
 	return *type == htons(ETH_P_IP) || *type == htons(ETH_P_IPV6) ? FRAME_IP : FRAME_OTHER;
 }
 
-/* Everything that is not kept from packet to packet, made empty. The rules hit are counted, so those need not be. */
+/*
+ * Everything that is not kept from packet to packet, made empty. The rules hit are counted, so those need not be; nor need the tuples that are
+ * written before anything reads them.
+ */
 INLINE void start(struct __sk_buff *skb, struct work *w)
 {
-	__builtin_memset(w, 0, __builtin_offsetof(struct work, rules));
+	__builtin_memset(&w->packet, 0, sizeof(w->packet));
+	__builtin_memset(&w->policy_tuple, 0, __builtin_offsetof(struct work, rules) - __builtin_offsetof(struct work, policy_tuple));
 	w->frame = skb->len;
 	w->segment = skb->gso_size;
 	w->ifindex = skb->ifindex;
@@ -299,10 +303,10 @@ INLINE void start(struct __sk_buff *skb, struct work *w)
 INLINE void set_policy_tuple(struct work *w, const struct five_tuple *tuple)
 {
 	int ports = has_policy_ports(tuple->protocol);
-	w->policy_tuple = *tuple;
+	copy_tuple(&w->policy_tuple, tuple);
 	w->sport = ports ? tuple->sport : 0;
 	w->dport = ports ? tuple->dport : 0;
-	w->original_dst = tuple->dst;
+	copy_address(&w->original_dst, &tuple->dst);
 	w->original_dport = w->dport;
 }
 
@@ -311,7 +315,7 @@ INLINE enum reason parse(struct __sk_buff *skb, struct work *w, __u16 type)
 	enum reason bad = type == htons(ETH_P_IP) ? parse_v4(skb, w) : parse_v6(skb, w);
 	if (bad)
 		return bad;
-	reverse(&w->reply, &w->packet);
+	reverse_tuple(&w->reply, &w->packet);
 	set_policy_tuple(w, &w->packet);
 	return REASON_NONE;
 }

@@ -254,7 +254,7 @@ INLINE enum reason related_verdict(struct __sk_buff *skb, struct work *w, enum h
 		return REASON_NONE;
 	apply_entry(w, entry);
 	if (!translates(w, hook))
-		w->to = w->packet;
+		copy_tuple(&w->to, &w->packet);
 	else if (rewrite_error(skb, w, key, &entry->to, inner))
 		return DROP_NAT_FAILED;
 	/* It is translated: from here it only has to go that flow's way. */
@@ -288,7 +288,7 @@ INLINE enum reason new_flow_leaving(struct __sk_buff *skb, struct work *w, const
 {
 	if (w->mode == MODE_DRAIN)
 		return PASS_DRAINING;
-	w->to = w->packet;
+	copy_tuple(&w->to, &w->packet);
 	w->path = PATH_STACK;
 	w->reply_path = PATH_STACK;
 	if (!w->from)
@@ -323,7 +323,7 @@ INLINE int new_flow(struct __sk_buff *skb, struct work *w, enum hook hook, const
 {
 	int tracked = !(w->flags & WORK_UNTRACKED);
 	enum reason bad = REASON_NONE;
-	w->to = w->packet;
+	copy_tuple(&w->to, &w->packet);
 	if (hook == HOOK_FROM_HOST && is_external(w))
 		w->flags |= WORK_EXTERNAL;
 	if (is_draining(w, hook, interface))
