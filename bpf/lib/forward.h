@@ -104,6 +104,42 @@ INLINE int lower_hop_limit(struct __sk_buff *skb, struct work *w)
 	return bpf_skb_store_bytes(skb, at, &hop, sizeof(hop), 0);
 }
 
+/*
+ * Lowers the hop limit, and gives the frame the link's addresses: to whom, and by whom. All lie within the first bytes of the frame, and are read
+ * and written at once: each call costs what a lookup does. -1: nothing is changed, as `lower_hop_limit` has it.
+ */
+INLINE int address_frame(struct __sk_buff *skb, const struct work *w, const __u8 *to, const __u8 *by)
+{
+	struct {
+		__u8 to[6], by[6];
+		__be16 type;
+		__u8 header[8];
+		__u8 ttl;
+		__u8 protocol;
+		__be16 check;
+	} start;
+	const __u32 type_at = __builtin_offsetof(typeof(start), type);
+	if (w->ip_version == 6) {
+		const __u32 length = ETHERNET + __builtin_offsetof(struct ipv6hdr, hop_limit) + 1;
+		/* Where IPv4 has the byte before its hop limit. */
+		__u8 *hops = &start.header[__builtin_offsetof(struct ipv6hdr, hop_limit)];
+		if (bpf_skb_load_bytes(skb, type_at, &start.type, length - type_at) || *hops <= 1)
+			return -1;
+		(*hops)--;
+		__builtin_memcpy(start.to, to, 6);
+		__builtin_memcpy(start.by, by, 6);
+		return bpf_skb_store_bytes(skb, 0, &start, length, 0);
+	}
+	if (bpf_skb_load_bytes(skb, type_at, &start.type, sizeof(start) - type_at) || start.ttl <= 1)
+		return -1;
+	start.ttl--;
+	__u32 check = (__u32)start.check + htons(0x0100);
+	start.check = check + (check >= 0xffff);
+	__builtin_memcpy(start.to, to, 6);
+	__builtin_memcpy(start.by, by, 6);
+	return bpf_skb_store_bytes(skb, 0, &start, sizeof(start), 0);
+}
+
 INLINE int is_last_hop(struct __sk_buff *skb, const struct work *w)
 {
 	__u8 hops = 0;
@@ -150,16 +186,14 @@ INLINE int reject(struct __sk_buff *skb, struct work *w, enum hook hook, enum re
 
 INLINE int into_pod(struct __sk_buff *skb, struct work *w, const struct interface *pod, __u32 ifindex)
 {
-	__u8 *macs = w->scratch.macs;
-	int unknown = is_zero_mac(pod->pod_mac);
-	if ((unknown && !has_redirect_neigh) || lower_hop_limit(skb, w))
-		return NEXT;
 	/* Another CNI plugin made the interface: the kernel knows who is behind it, or asks. */
-	if (unknown)
+	if (is_zero_mac(pod->pod_mac)) {
+		if (!has_redirect_neigh || lower_hop_limit(skb, w))
+			return NEXT;
 		return bpf_redirect_neigh(ifindex, 0, 0, 0);
-	__builtin_memcpy(macs, pod->pod_mac, 6);
-	__builtin_memcpy(macs + 6, pod->host_mac, 6);
-	bpf_skb_store_bytes(skb, 0, macs, 12, 0);
+	}
+	if (address_frame(skb, w, pod->pod_mac, pod->host_mac))
+		return NEXT;
 	/* Only from where packets arrive. */
 	if (has_redirect_peer && !(w->flags & WORK_HOST_NAT))
 		return bpf_redirect_peer(ifindex, 0);
@@ -181,21 +215,15 @@ INLINE int by_route(struct __sk_buff *skb, struct work *w, long found)
 			return NEXT;
 		return bpf_redirect_neigh(w->scratch.fib.ifindex, 0, 0, 0);
 	}
-	if (found != FIB_SUCCESS || lower_hop_limit(skb, w))
+	if (found != FIB_SUCCESS || address_frame(skb, w, w->scratch.fib.dmac, w->scratch.fib.smac))
 		return NEXT;
-	bpf_skb_store_bytes(skb, 0, w->scratch.fib.dmac, 6, 0);
-	bpf_skb_store_bytes(skb, 6, w->scratch.fib.smac, 6, 0);
 	return bpf_redirect(w->scratch.fib.ifindex, 0);
 }
 
 INLINE int through_overlay(struct __sk_buff *skb, struct work *w, const struct interface *overlay, __u32 ifindex)
 {
-	__u8 *macs = w->scratch.macs;
-	if (lower_hop_limit(skb, w))
+	if (address_frame(skb, w, w->mac, overlay->host_mac))
 		return DROP;
-	__builtin_memcpy(macs, w->mac, 6);
-	__builtin_memcpy(macs + 6, overlay->host_mac, 6);
-	bpf_skb_store_bytes(skb, 0, macs, 12, 0);
 	return bpf_redirect(ifindex, 0);
 }
 
