@@ -41,22 +41,22 @@ INLINE int at_host(struct __sk_buff *skb, enum hook hook)
 	__u32 ifindex = skb->ifindex;
 	__u16 type;
 	__u32 mode = node_field(NODE_MODE);
-	if (mode == MODE_OFF)
+	if (RARE(mode == MODE_OFF))
 		return NEXT;
 	struct work *w = work_of_cpu();
-	if (!w)
+	if (RARE(!w))
 		return NEXT;
 	start(skb, w);
 	w->mode = mode;
 	struct interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
-	if (!interface)
+	if (RARE(!interface))
 		return pass(w, hook, PASS_NOT_OURS);
 
-	if ((skb->mark & MARK_MASK) == MARK_REJECT)
+	if (RARE((skb->mark & MARK_MASK) == MARK_REJECT))
 		return pass(w, hook, PASS_ANSWER);
 	enum frame frame = frame_of(skb, w, &type);
 	/* A tagged frame belongs to another interface of the node. */
-	if (frame != FRAME_IP)
+	if (RARE(frame != FRAME_IP))
 		return pass(w, hook, frame == FRAME_ARP ? PASS_ARP : PASS_OTHER_PROTOCOL);
 	enum reason bad = parse(skb, w, type);
 	if (!bad)
@@ -67,16 +67,16 @@ INLINE int at_host(struct __sk_buff *skb, enum hook hook)
 			return drop(w, hook, DROP_NO_LOCAL_BACKEND);
 		return pass(w, hook, PASS_NOT_OURS);
 	}
-	if (bad)
+	if (RARE(bad))
 		return drop(w, hook, bad);
-	if (is_neighbour_discovery(skb, w) || is_listener_report(w))
+	if (RARE(is_neighbour_discovery(skb, w) || is_listener_report(w)))
 		return pass(w, hook, PASS_NEIGHBOUR_DISCOVERY);
 	/* A pod of this node is never outside of it. */
-	if (arrives(hook) && bpf_map_lookup_elem(&workloads, &w->packet.src))
+	if (RARE(arrives(hook) && bpf_map_lookup_elem(&workloads, &w->packet.src)))
 		return drop(w, hook, DROP_SPOOFED_SOURCE);
-	if (is_overlay_packet(w, hook))
+	if (RARE(is_overlay_packet(w, hook)))
 		return pass(w, hook, PASS_OVERLAY);
-	if (is_foreign_tunnel(skb, w, hook))
+	if (RARE(is_foreign_tunnel(skb, w, hook)))
 		return drop(w, hook, DROP_TUNNEL_SOURCE);
 	return run_pipeline(skb, w, hook, interface);
 }

@@ -13,12 +13,12 @@ INLINE int stays_on_link(struct work *w)
 /* A pod speaks with its own addresses only, and about its link only for itself. REASON_NONE: an ordinary packet of its own. */
 INLINE enum reason check_source(struct __sk_buff *skb, struct work *w)
 {
-	if (is_neighbour_discovery(skb, w)) {
+	if (RARE(is_neighbour_discovery(skb, w))) {
 		enum reason reason = check_neighbour_discovery(skb, w);
 		if (reason >= FIRST_DROP || stays_on_link(w))
 			return reason;
 	}
-	if (is_behind(&w->packet.src, w->ifindex))
+	if (!RARE(!is_behind(&w->packet.src, w->ifindex)))
 		return REASON_NONE;
 	if (w->ip_version == 6 && is_listener_report(w) && (is_link_local_v6(&w->packet.src) || is_unspecified(&w->packet.src)) &&
 	    stays_on_link(w))
@@ -50,24 +50,24 @@ INLINE int leave_pod(struct __sk_buff *skb)
 	__u32 ifindex = skb->ifindex;
 	__u16 type;
 	__u32 mode = node_field(NODE_MODE);
-	if (mode == MODE_OFF)
+	if (RARE(mode == MODE_OFF))
 		return NEXT;
 	struct work *w = work_of_cpu();
-	if (!w)
+	if (RARE(!w))
 		return DROP;
 	start(skb, w);
 	w->mode = mode;
 	struct interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
-	if (!interface)
+	if (RARE(!interface))
 		return drop(w, hook, DROP_INTERFACE_NOT_READY);
 
 	enum frame frame = frame_of(skb, w, &type);
 	/* Also a tag that only carries a priority: a pod has no use for one, and a redirect would carry it into the tunnel or another pod. */
-	if (frame == FRAME_VLAN || skb->vlan_present)
+	if (RARE(frame == FRAME_VLAN || skb->vlan_present))
 		return drop(w, hook, DROP_VLAN);
-	if (frame == FRAME_OTHER)
+	if (RARE(frame == FRAME_OTHER))
 		return drop(w, hook, DROP_NOT_IP);
-	enum reason reason = frame == FRAME_ARP ? check_arp(skb, w, interface) : parse(skb, w, type);
+	enum reason reason = RARE(frame == FRAME_ARP) ? check_arp(skb, w, interface) : parse(skb, w, type);
 	if (frame == FRAME_IP && !reason)
 		reason = check_source(skb, w);
 	/* In the tunnel it could claim any source, and behind a masquerade it would be a node's. */
@@ -75,9 +75,9 @@ INLINE int leave_pod(struct __sk_buff *skb)
 		reason = DROP_TUNNEL_SOURCE;
 	if (frame == FRAME_IP && !reason)
 		reason = accept_fragment(w);
-	if (reason >= FIRST_DROP)
+	if (RARE(reason >= FIRST_DROP))
 		return drop(w, hook, reason);
-	if (reason)
+	if (RARE(reason))
 		return pass(w, hook, reason);
 	return run_pipeline(skb, w, hook, interface);
 }
@@ -93,32 +93,32 @@ INLINE int enter_pod(struct __sk_buff *skb)
 	__u32 ifindex = skb->ifindex;
 	__u16 type;
 	__u32 mode = node_field(NODE_MODE);
-	if (mode == MODE_OFF)
+	if (RARE(mode == MODE_OFF))
 		return NEXT;
 	struct work *w = work_of_cpu();
-	if (!w)
+	if (RARE(!w))
 		return DROP;
 	start(skb, w);
 	w->mode = mode;
 	struct interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
-	if (!interface)
+	if (RARE(!interface))
 		return drop(w, hook, DROP_INTERFACE_NOT_READY);
 
-	if ((skb->mark & MARK_MASK) == MARK_REJECT)
+	if (RARE((skb->mark & MARK_MASK) == MARK_REJECT))
 		return pass(w, hook, PASS_ANSWER);
 	enum frame frame = frame_of(skb, w, &type);
-	if (frame == FRAME_ARP)
+	if (RARE(frame == FRAME_ARP))
 		return pass(w, hook, PASS_ARP);
-	if (frame == FRAME_VLAN)
+	if (RARE(frame == FRAME_VLAN))
 		return drop(w, hook, DROP_VLAN);
-	if (frame == FRAME_OTHER)
+	if (RARE(frame == FRAME_OTHER))
 		return drop(w, hook, DROP_NOT_IP);
 	enum reason bad = parse(skb, w, type);
-	if (bad)
+	if (RARE(bad))
 		return drop(w, hook, bad);
 	save_first_fragment(w);
 	/* Only this node itself can be the pod's neighbour. */
-	if (is_neighbour_discovery(skb, w) && !w->from)
+	if (RARE(is_neighbour_discovery(skb, w) && !w->from))
 		return pass(w, hook, PASS_NEIGHBOUR_DISCOVERY);
 	return run_pipeline(skb, w, hook, interface);
 }

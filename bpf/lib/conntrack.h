@@ -98,12 +98,12 @@ INLINE int is_reused(const struct work *w, const struct conntrack_entry *entry, 
 INLINE struct conntrack_entry *find_entry(struct work *w, int leaving, __u64 now)
 {
 	struct conntrack_entry *entry = bpf_map_lookup_elem(&flows, &w->packet);
-	if (!entry || (leaving && bypasses_stack(entry)))
+	if (RARE(!entry || (leaving && bypasses_stack(entry))))
 		return 0;
 	if (entry->flags & CT_NAT)
 		reverse_tuple(&w->reply, &entry->to);
 	int lives = elapsed(now, entry->last_seen) <= timeout_of(w->packet.protocol, entry->state);
-	if (lives && !is_reused(w, entry, leaving))
+	if (!RARE(!lives || is_reused(w, entry, leaving)))
 		return entry;
 	/* What policy ended makes room when policy allows what begins; a SYN that is denied leaves it. */
 	int stays = lives && entry->denied && !leaving;
@@ -164,7 +164,7 @@ INLINE void refresh_entry(struct conntrack_entry *entry, const struct work *w, _
 	__u8 opening = entry->state == CT_OPENING && (entry->flags & (CT_REPLY | CT_DSR));
 	__u8 ending = w->packet.protocol == IPPROTO_TCP && (w->tcp_flags & (TCP_FIN | TCP_RST));
 	__u8 old = elapsed(now, entry->last_seen) > SEEN_GRAIN;
-	if (!opening && !ending && !old)
+	if (!RARE(opening || ending || old))
 		return;
 	struct conntrack_entry *answer = find_reverse_entry(w, entry);
 	entry->last_seen = now;

@@ -187,7 +187,7 @@ INLINE int reject(struct __sk_buff *skb, struct work *w, enum hook hook, enum re
 INLINE int into_pod(struct __sk_buff *skb, struct work *w, const struct interface *pod, __u32 ifindex)
 {
 	/* Another CNI plugin made the interface: the kernel knows who is behind it, or asks. */
-	if (is_zero_mac(pod->pod_mac)) {
+	if (RARE(is_zero_mac(pod->pod_mac))) {
 		if (!has_redirect_neigh || lower_hop_limit(skb, w))
 			return NEXT;
 		return bpf_redirect_neigh(ifindex, 0, 0, 0);
@@ -242,10 +242,10 @@ INLINE int forward(struct __sk_buff *skb, struct work *w, enum hook hook, enum r
 		return by_route(skb, w, found);
 	}
 	count(w->frame, hook, reason);
-	if (!plain)
+	if (RARE(!plain))
 		return NEXT;
 	__u32 out = w->out;
-	if (!pod)
+	if (RARE(!pod))
 		pod = bpf_map_lookup_elem(&interfaces, &out);
 	return pod ? into_pod(skb, w, pod, out) : NEXT;
 }

@@ -82,13 +82,13 @@ INLINE enum reason parse_transport(struct __sk_buff *skb, struct work *w)
 	__u32 need = protocol == IPPROTO_TCP ? 20 : protocol == IPPROTO_SCTP ? 12 : 8;
 	if (!has_policy_ports(protocol) && !is_icmp(protocol))
 		return REASON_NONE;
-	if (w->transport + need > end)
+	if (RARE(w->transport + need > end))
 		return DROP_TRUNCATED;
 	if (protocol == IPPROTO_TCP) {
-		if (bpf_skb_load_bytes(skb, w->transport, header, 14))
+		if (RARE(bpf_skb_load_bytes(skb, w->transport, header, 14)))
 			return DROP_TRUNCATED;
 		w->tcp_flags = header[13];
-	} else if (bpf_skb_load_bytes(skb, w->transport, header, 8)) {
+	} else if (RARE(bpf_skb_load_bytes(skb, w->transport, header, 8))) {
 		return DROP_TRUNCATED;
 	}
 	if (has_policy_ports(protocol)) {
@@ -131,10 +131,10 @@ INLINE enum reason find_first_fragment(struct work *w, __u32 id)
 
 INLINE enum reason parse_transport_or_fragment(struct __sk_buff *skb, struct work *w, const struct fragment_info *info)
 {
-	if (info->later)
+	if (RARE(info->later))
 		return find_first_fragment(w, info->id);
 	enum reason bad = parse_transport(skb, w);
-	if (bad || !info->first)
+	if (!RARE(!bad && info->first))
 		return bad;
 	w->flags |= WORK_FIRST_FRAGMENT;
 	w->fragment_id = info->id;
@@ -145,7 +145,7 @@ INLINE enum reason parse_transport_or_fragment(struct __sk_buff *skb, struct wor
 INLINE void save_first_fragment(struct work *w)
 {
 	struct fragment *value = &w->scratch.fragment;
-	if (!(w->flags & WORK_FIRST_FRAGMENT))
+	if (!RARE(w->flags & WORK_FIRST_FRAGMENT))
 		return;
 	__builtin_memset(value, 0, sizeof(*value));
 	value->seen = bpf_ktime_get_ns();
@@ -161,11 +161,11 @@ INLINE void save_first_fragment(struct work *w)
 INLINE enum reason accept_length(struct work *w, __u32 said, __u32 least)
 {
 	__u32 there = w->frame - ETHERNET;
-	if (!said && w->segment)
+	if (RARE(!said && w->segment))
 		said = there;
-	if (said < least)
+	if (RARE(said < least))
 		return DROP_MALFORMED;
-	if (said > there)
+	if (RARE(said > there))
 		return DROP_TRUNCATED;
 	w->length = said;
 	return REASON_NONE;
@@ -175,15 +175,15 @@ INLINE enum reason parse_v4(struct __sk_buff *skb, struct work *w)
 {
 	struct iphdr *ip = &w->scratch.header.v4;
 	struct fragment_info info = {};
-	if (w->frame < ETHERNET + sizeof(*ip) || bpf_skb_load_bytes(skb, ETHERNET, ip, sizeof(*ip)))
+	if (RARE(w->frame < ETHERNET + sizeof(*ip) || bpf_skb_load_bytes(skb, ETHERNET, ip, sizeof(*ip))))
 		return DROP_TRUNCATED;
 	__u32 header = ip->ihl * 4;
-	if (ip->version != 4 || header < sizeof(*ip))
+	if (RARE(ip->version != 4 || header < sizeof(*ip)))
 		return DROP_MALFORMED;
 	enum reason bad = accept_length(w, ntohs(ip->tot_len), header);
-	if (bad)
+	if (RARE(bad))
 		return bad;
-	if (header > sizeof(*ip))
+	if (RARE(header > sizeof(*ip)))
 		w->flags |= WORK_OPTIONS;
 	w->ip_version = 4;
 	w->packet.protocol = ip->protocol;
@@ -206,8 +206,8 @@ INLINE enum reason parse_extensions(struct __sk_buff *skb, struct work *w, struc
 #pragma clang loop unroll(full)
 	for (int i = 0; i <= MORE_EXTENSION_HEADERS; i++) {
 		__u8 header[8];
-		if (next != NEXT_HOP_BY_HOP && next != NEXT_ROUTING && next != NEXT_FRAGMENT && next != NEXT_DESTINATION &&
-		    next != NEXT_AUTHENTICATION) {
+		if (!RARE(next == NEXT_HOP_BY_HOP || next == NEXT_ROUTING || next == NEXT_FRAGMENT || next == NEXT_DESTINATION ||
+			  next == NEXT_AUTHENTICATION)) {
 			w->packet.protocol = next;
 			w->transport = at;
 			return REASON_NONE;
@@ -243,22 +243,22 @@ INLINE enum reason parse_v6(struct __sk_buff *skb, struct work *w)
 {
 	struct ipv6hdr *ip = &w->scratch.header.v6;
 	struct fragment_info info = {};
-	if (w->frame < ETHERNET + sizeof(*ip) || bpf_skb_load_bytes(skb, ETHERNET, ip, sizeof(*ip)))
+	if (RARE(w->frame < ETHERNET + sizeof(*ip) || bpf_skb_load_bytes(skb, ETHERNET, ip, sizeof(*ip))))
 		return DROP_TRUNCATED;
-	if (ip->version != 6)
+	if (RARE(ip->version != 6))
 		return DROP_MALFORMED;
 	__u32 payload = ntohs(ip->payload_len);
 	enum reason bad = accept_length(w, payload || !w->segment ? payload + sizeof(*ip) : 0, sizeof(*ip));
-	if (bad)
+	if (RARE(bad))
 		return bad;
 	w->ip_version = 6;
 	address_from_v6(&w->packet.src, &ip->saddr);
 	address_from_v6(&w->packet.dst, &ip->daddr);
 	/* On the wire these addresses are invalid; in our maps they would be IPv4's. */
-	if (is_mapped_v4(&w->packet.src) || is_mapped_v4(&w->packet.dst))
+	if (RARE(is_mapped_v4(&w->packet.src) || is_mapped_v4(&w->packet.dst)))
 		return DROP_MALFORMED;
 	bad = parse_extensions(skb, w, &info, ip->nexthdr);
-	if (bad)
+	if (RARE(bad))
 		return bad;
 	return parse_transport_or_fragment(skb, w, &info);
 }
@@ -274,12 +274,12 @@ enum frame {
 INLINE enum frame frame_of(struct __sk_buff *skb, const struct work *w, __u16 *type)
 {
 	*type = 0;
-	if (w->frame < ETHERNET || bpf_skb_load_bytes(skb, 12, type, sizeof(*type)))
+	if (RARE(w->frame < ETHERNET || bpf_skb_load_bytes(skb, 12, type, sizeof(*type))))
 		return FRAME_OTHER;
 	/* A tag that only carries a priority is no other network: the stack takes it off and goes on, so do we. */
-	if (*type == htons(0x8100) || *type == htons(0x88a8) || (skb->vlan_present && (skb->vlan_tci & 0xfff)))
+	if (RARE(*type == htons(0x8100) || *type == htons(0x88a8) || (skb->vlan_present && (skb->vlan_tci & 0xfff))))
 		return FRAME_VLAN;
-	if (*type == htons(ETH_P_ARP))
+	if (RARE(*type == htons(ETH_P_ARP)))
 		return FRAME_ARP;
 	return *type == htons(ETH_P_IP) || *type == htons(ETH_P_IPV6) ? FRAME_IP : FRAME_OTHER;
 }
@@ -313,7 +313,7 @@ INLINE void set_policy_tuple(struct work *w, const struct five_tuple *tuple)
 INLINE enum reason parse(struct __sk_buff *skb, struct work *w, __u16 type)
 {
 	enum reason bad = type == htons(ETH_P_IP) ? parse_v4(skb, w) : parse_v6(skb, w);
-	if (bad)
+	if (RARE(bad))
 		return bad;
 	reverse_tuple(&w->reply, &w->packet);
 	set_policy_tuple(w, &w->packet);

@@ -71,15 +71,15 @@ INLINE int send_on(struct __sk_buff *skb, struct work *w, enum hook hook, enum r
 	int here = arrives(hook) || (hook == HOOK_TO_HOST && (w->flags & WORK_HOST_NAT));
 	/* What comes to the node and is for others was translated by one of them. */
 	int translated = (w->flags & WORK_NAT) || (hook == HOOK_FROM_HOST && w->path == PATH_ROUTE);
-	if (here && (w->path == PATH_OVERLAY || (w->path != PATH_STACK && translated)))
+	if (RARE(here && (w->path == PATH_OVERLAY || (w->path != PATH_STACK && translated))))
 		return forward_translated(skb, w, hook, reason, pod);
-	if (translates(w, hook) && rewrite(skb, w))
+	if (RARE(translates(w, hook) && rewrite(skb, w)))
 		return drop(w, hook, DROP_NAT_FAILED);
 	if (!arrives(hook)) {
 		count(w->frame, hook, reason);
 		return NEXT;
 	}
-	if (w->flags & WORK_MASQUERADE)
+	if (RARE(w->flags & WORK_MASQUERADE))
 		skb->mark = (skb->mark & ~MARK_MASK) | MARK_MASQUERADE;
 	return forward(skb, w, hook, reason, pod);
 }
@@ -389,10 +389,10 @@ INLINE enum reason established_verdict(struct __sk_buff *skb, struct work *w, en
 	if (!entry)
 		return REASON_NONE;
 	/* Its ports may be another flow's since, which is on its way here. */
-	if (entry->state == CT_CLOSING && may_be_migrating(w))
+	if (RARE(entry->state == CT_CLOSING && may_be_migrating(w)))
 		return DROP_FLOWS_MOVING;
 	int draining = w->mode == MODE_DRAIN && entry->path != PATH_STACK;
-	if (arrives(hook) && (draining || (entry->flags & CT_NF_CONNTRACK))) {
+	if (RARE(arrives(hook) && (draining || (entry->flags & CT_NF_CONNTRACK)))) {
 		int found = find_nf_conntrack(skb, w, &w->packet);
 		int given = draining && found && is_exported(w, entry);
 		if (given || ((entry->flags & CT_NF_CONNTRACK) && !found && !entry->denied)) {
@@ -403,7 +403,7 @@ INLINE enum reason established_verdict(struct __sk_buff *skb, struct work *w, en
 	refresh_entry(entry, w, now);
 	apply_entry(w, entry);
 	w->flags |= WORK_KNOWN;
-	if (is_approved(entry, hook, interface, pod)) {
+	if (!RARE(!is_approved(entry, hook, interface, pod))) {
 		count_packet(entry, w, !arrives(hook));
 		return PASS_ESTABLISHED;
 	}
@@ -415,10 +415,10 @@ INLINE enum reason established_verdict(struct __sk_buff *skb, struct work *w, en
 INLINE int run_pipeline(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
 {
 	struct interface *pod = 0;
-	enum reason reason = w->flags & WORK_ICMP_ERROR ? related_verdict(skb, w, hook, interface, &pod) : REASON_NONE;
-	if (!(w->flags & WORK_UNTRACKED))
+	enum reason reason = RARE(w->flags & WORK_ICMP_ERROR) ? related_verdict(skb, w, hook, interface, &pod) : REASON_NONE;
+	if (!RARE(w->flags & WORK_UNTRACKED))
 		reason = established_verdict(skb, w, hook, interface, &pod);
-	if (!reason && !(w->flags & WORK_KNOWN)) {
+	if (RARE(!reason && !(w->flags & WORK_KNOWN))) {
 		if (arrives(hook)) {
 			bpf_tail_call(skb, &steps, hook == HOOK_FROM_WORKLOAD ? STEP_NEW_FLOW_WORKLOAD : STEP_NEW_FLOW_HOST);
 			return drop(w, hook, DROP_POLICY_MISSING);
@@ -427,11 +427,11 @@ INLINE int run_pipeline(struct __sk_buff *skb, struct work *w, enum hook hook, c
 		if (!reason && hook == HOOK_TO_HOST && host_initiated_to_service(w, interface))
 			bpf_tail_call(skb, &steps, STEP_NEW_FLOW_LOCAL);
 	}
-	if (reason >= FIRST_DROP)
+	if (RARE(reason >= FIRST_DROP))
 		return drop(w, hook, reason);
-	if (reason == PASS_GIVEN || reason == PASS_DRAINING)
+	if (RARE(reason == PASS_GIVEN || reason == PASS_DRAINING))
 		return pass(w, hook, reason);
-	if (reason)
+	if (!RARE(!reason))
 		return send_on(skb, w, hook, reason, pod);
 	return run_policy(skb, w, hook, interface);
 }

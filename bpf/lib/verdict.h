@@ -70,7 +70,7 @@ INLINE int drop(struct work *w, enum hook hook, enum reason reason)
 /* The last of every program: what is dropped is added to the flow logs in one place, not at each exit. */
 INLINE int leave(struct __sk_buff *skb, int verdict)
 {
-	if (verdict == DROP && node_field(NODE_INTERVAL))
+	if (RARE(verdict == DROP) && node_field(NODE_INTERVAL))
 		bpf_tail_call(skb, &steps, STEP_DROPPED);
 	return verdict;
 }
