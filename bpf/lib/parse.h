@@ -285,13 +285,13 @@ INLINE enum frame frame_of(struct __sk_buff *skb, const struct work *w, __u16 *t
 }
 
 /*
- * Everything that is not kept from packet to packet, made empty. The rules hit are counted, so those need not be; nor need the tuples that are
- * written before anything reads them.
+ * Everything that is not kept from packet to packet, made empty. The rules hit are counted, so those need not be; nor need what replies look
+ * like, which parsing writes before anything reads it.
  */
 INLINE void start(struct __sk_buff *skb, struct work *w)
 {
 	__builtin_memset(&w->packet, 0, sizeof(w->packet));
-	__builtin_memset(&w->policy_tuple, 0, __builtin_offsetof(struct work, rules) - __builtin_offsetof(struct work, policy_tuple));
+	__builtin_memset(&w->to, 0, __builtin_offsetof(struct work, rules) - __builtin_offsetof(struct work, to));
 	w->frame = skb->len;
 	w->segment = skb->gso_size;
 	w->ifindex = skb->ifindex;
