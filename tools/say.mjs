@@ -36,8 +36,9 @@ export function run(command, args, options = {}) {
  * Runs a command that has the terminal, and returns its exit status. An interrupt is the command's to handle: it prints what it has, and
  * what the caller does afterwards still happens.
  */
-export async function runInTerminal(command, args, options = {}) {
+export async function runInTerminal(command, args, { onStart = () => {}, ...options } = {}) {
   const child = spawn(command, args, { cwd: ROOT, stdio: "inherit", ...options });
+  onStart(child);
   const wait = () => {};
   const passOn = () => child.kill("SIGTERM");
   process.on("SIGINT", wait).on("SIGTERM", passOn);

@@ -122,13 +122,13 @@ function reactionTable(reactions: readonly ReactionResult[]): string {
   return `<p>Milliseconds, p50 / p99; with fewer than a hundred, p99 is the longest.</p>${table(["Plane", "Policies", ...kinds.map((what) => REACTIONS[what])], rows)}`;
 }
 
-function table(head: readonly string[], rows: readonly string[][]): string {
+export function table(head: readonly string[], rows: readonly string[][]): string {
   const cells = (tag: string, values: readonly string[]) =>
     `<tr>${values.map((value) => `<${tag}>${escaped(value)}</${tag}>`).join("")}</tr>`;
   return `<div class="wide"><table>${cells("th", head)}${rows.map((row) => cells("td", row)).join("")}</table></div>`;
 }
 
-const STYLE = `
+export const STYLE = `
 :root{color-scheme:light dark;--ink:#1c1c1a;--soft:#66655f;--ground:#fbfbf9;--line:#e2e1db;--plain:#77766f;--ebpf:#2a6fc9;--nft:#d1762a;--iptables:#3d8f68}
 @media(prefers-color-scheme:dark){:root{--ink:#ecebe6;--soft:#a3a29a;--ground:#171716;--line:#363632;--plain:#9c9b93;--ebpf:#5b9bea;--nft:#e39552;--iptables:#62b48c}}
 body{margin:0 auto;max-width:72rem;padding:2rem 1.25rem;background:var(--ground);color:var(--ink);font:15px/1.5 system-ui,sans-serif}

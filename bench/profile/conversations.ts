@@ -117,15 +117,18 @@ function toOtherNode(): Conversation {
   const pod = { at: "a", ...arriving, verdict: "redirect" } as const;
   const out = { at: "uplink", ...leaving, from: "a", verdict: "next" } as const;
   const into = { at: "uplink", ...arriving, verdict: "redirect" } as const;
-  const there_ = (flags: number, data = "") => (port: number) => there(tcp(port, HTTP, flags, data));
+  const sent =
+    (flags: number, data = "") =>
+    (port: number) =>
+      there(tcp(port, HTTP, flags, data));
   return {
     name: "TCP, pod to pod of another node, routed",
     steps: [
-      { ...pod, name: "SYN, pod", frame: there_(TCP.syn) },
-      { ...out, name: "SYN, uplink", frame: there_(TCP.syn) },
+      { ...pod, name: "SYN, pod", frame: sent(TCP.syn) },
+      { ...out, name: "SYN, uplink", frame: sent(TCP.syn) },
       { ...into, name: "SYN-ACK, uplink", frame: (port) => back(tcp(HTTP, port, TCP.synAck)) },
-      { ...pod, name: "ACK, pod", frame: there_(TCP.ack), known: true },
-      { ...out, name: "ACK, uplink", frame: there_(TCP.ack), known: true },
+      { ...pod, name: "ACK, pod", frame: sent(TCP.ack), known: true },
+      { ...out, name: "ACK, uplink", frame: sent(TCP.ack), known: true },
       { ...into, name: "data, uplink", frame: (port) => back(tcp(HTTP, port, TCP.ack, DATA)), known: true },
     ],
   };
@@ -140,7 +143,10 @@ function throughOverlay(): Conversation {
   const into = { at: "uplink", ...arriving, verdict: "next" } as const;
   const opened = { at: "overlay", ...arriving, verdict: "redirect" } as const;
   const sent = (flags: number) => (port: number) => there(tcp(port, HTTP, flags));
-  const answered = (flags: number, data = "") => (port: number) => back(tcp(HTTP, port, flags, data));
+  const answered =
+    (flags: number, data = "") =>
+    (port: number) =>
+      back(tcp(HTTP, port, flags, data));
   const outwards = (flags: number) => (port: number) => wrapped(sent(flags)(port), NODE.v4, PEER.v4);
   const inwards = (flags: number) => (port: number) => wrapped(answered(flags)(port), PEER.v4, NODE.v4);
   return {

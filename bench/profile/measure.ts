@@ -10,15 +10,18 @@ export interface ProfilePlan {
   rounds: number;
   /** Connections in a round, each with a port of its own. */
   connections: number;
-  /** How often a packet of a known connection is repeated in place. */
+  /** How often a packet of a known connection is repeated in place, and in how many runs. */
   repeats: number;
+  runs: number;
 }
 
-/** Nanoseconds, one value for each round. */
+/** Nanoseconds. */
 export interface StepTimes {
   conversation: string;
   step: string;
+  /** The median of each round. */
   once: number[];
+  /** Of each run of each round. */
   repeated: number[];
 }
 
@@ -30,27 +33,28 @@ export interface Profile {
 const FIRST_PORT = 10_000;
 const PORTS = 50_000;
 
-/** Sets of programs, by name, over the maps of one lab: every round goes through all of them. */
+/** Sets of programs over the maps of one lab: every round goes through all of them, so that other load is in all alike. */
 export class Measurement {
-  readonly profiles: Map<string, Profile>;
+  /** One for each set. */
+  readonly profiles: readonly Profile[];
   private readonly lab: PacketLab;
-  private readonly sets: ReadonlyMap<string, ProgramSet>;
+  private readonly sets: readonly ProgramSet[];
   private readonly empty: BpfProgram;
   private ports = 0;
 
-  constructor(lab: PacketLab, sets: ReadonlyMap<string, ProgramSet>) {
+  constructor(lab: PacketLab, sets: readonly ProgramSet[]) {
     this.lab = lab;
     this.sets = sets;
     this.empty = lab.kernel.bpf.loadProgram({
       ...{ name: "empty", type: "schedCls", license: "GPL" },
       instructions: new Assembler().mov(R0, 0).exit().build(),
     });
-    this.profiles = new Map([...sets.keys()].map((name) => [name, emptyProfile()]));
+    this.profiles = sets.map(emptyProfile);
   }
 
   round(plan: ProfilePlan): void {
-    for (const [name, set] of this.sets) {
-      const profile = this.profiles.get(name)!;
+    for (const [at, set] of this.sets.entries()) {
+      const profile = this.profiles[at]!;
       set.activate();
       for (const conversation of CONVERSATIONS) this.converse(conversation, set, plan, profile);
       const stages = measureStages(this.lab, set, (step, port) => this.once(set, step, port), plan.connections);
@@ -60,7 +64,6 @@ export class Measurement {
 
   close(): void {
     this.empty.close();
-    for (const set of this.sets.values()) set.close();
   }
 
   private converse(conversation: Conversation, set: ProgramSet, plan: ProfilePlan, profile: Profile): void {
@@ -73,7 +76,9 @@ export class Measurement {
     conversation.steps.forEach((step, at) => {
       const into = profile.steps.find((one) => one.conversation === conversation.name && one.step === step.name)!;
       into.once.push(median(times[at]!));
-      if (step.known) into.repeated.push(this.run(set.at(step.at, step.direction), step, port, plan.repeats));
+      for (let run = 0; step.known && run < plan.runs; run++) {
+        into.repeated.push(this.run(set.at(step.at, step.direction), step, port, plan.repeats));
+      }
     });
   }
 
@@ -84,7 +89,10 @@ export class Measurement {
 
   private run(program: BpfProgram, step: Step, port: number, repeat = 1, checked = true): number {
     const packet = step.frame(port);
-    const context = packetContext({ ifindex: this.lab.ifindex(step.at), from: step.from && this.lab.ifindex(step.from) });
+    const context = packetContext({
+      ifindex: this.lab.ifindex(step.at),
+      from: step.from && this.lab.ifindex(step.from),
+    });
     const run = () => program.testRun({ packet, context, repeat });
     const { nanoseconds, verdict } = this.lab.kernel.netns.run(this.lab.netns, run);
     if (checked && VERDICTS[verdict] !== step.verdict && verdict !== 0) {

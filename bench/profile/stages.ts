@@ -6,8 +6,8 @@ import { frame, TCP, tcp, v4 } from "../../test/ebpf/frames.ts";
 import { type PacketLab, POD_A, POD_B } from "../../test/ebpf/packet-lab.ts";
 import { median } from "../run.ts";
 import type { Step } from "./conversations.ts";
-import type { ProgramSet } from "./program-set.ts";
 import { HTTP } from "./profile-lab.ts";
+import type { ProgramSet } from "./program-set.ts";
 
 /**
  * How far the first packet of a connection between two pods comes before it is stopped, in order: each includes those before. It is stopped by

@@ -330,7 +330,15 @@ export class PacketLab {
 }
 
 /** The `struct __sk_buff` of a packet at an interface. */
-export function packetContext({ ifindex, from = 0, segment = 0 }: { ifindex: number; from?: number; segment?: number }) {
+export function packetContext({
+  ifindex,
+  from = 0,
+  segment = 0,
+}: {
+  ifindex: number;
+  from?: number;
+  segment?: number;
+}) {
   const context = Buffer.alloc(SKB.size);
   context.writeUInt32LE(ifindex, SKB.ifindex);
   context.writeUInt32LE(from, SKB.ingressIfindex);
