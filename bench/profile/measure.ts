@@ -33,7 +33,7 @@ export interface Profile {
 const FIRST_PORT = 10_000;
 const PORTS = 50_000;
 
-/** Sets of programs over the maps of one lab: every round goes through all of them, so that other load is in all alike. */
+/** Sets of programs over the maps of one lab. */
 export class Measurement {
   /** One for each set. */
   readonly profiles: readonly Profile[];
@@ -41,6 +41,7 @@ export class Measurement {
   private readonly sets: readonly ProgramSet[];
   private readonly empty: BpfProgram;
   private ports = 0;
+  private rounds = 0;
 
   constructor(lab: PacketLab, sets: readonly ProgramSet[]) {
     this.lab = lab;
@@ -53,17 +54,27 @@ export class Measurement {
   }
 
   round(plan: ProfilePlan): void {
-    for (const [at, set] of this.sets.entries()) {
-      const profile = this.profiles[at]!;
-      set.activate();
-      for (const conversation of CONVERSATIONS) this.converse(conversation, set, plan, profile);
+    for (const conversation of CONVERSATIONS) {
+      this.eachSet((set, profile) => this.converse(conversation, set, plan, profile));
+    }
+    this.eachSet((set, profile) => {
       const stages = measureStages(this.lab, set, (step, port) => this.once(set, step, port), plan.connections);
       for (const stage of STAGES) profile.stages[stage].push(stages[stage]);
-    }
+    });
+    this.rounds++;
   }
 
   close(): void {
     this.empty.close();
+  }
+
+  /** Right after each other, and another one first in each round: the machine is not as busy in one moment as in the next. */
+  private eachSet(measure: (set: ProgramSet, profile: Profile) => void): void {
+    for (let at = 0; at < this.sets.length; at++) {
+      const which = (at + this.rounds) % this.sets.length;
+      this.sets[which]!.activate();
+      measure(this.sets[which]!, this.profiles[which]!);
+    }
   }
 
   private converse(conversation: Conversation, set: ProgramSet, plan: ProfilePlan, profile: Profile): void {
