@@ -16,23 +16,31 @@ export function flameGraph(root: Flame): string {
   const title = escaped(`${root.name}: ${root.value.toFixed(0)} ns`);
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${rows * ROW}" role="img" aria-label="${title}" font-family="sans-serif" font-size="11">`,
-    ...boxes(root, { x: 0, row: 0, scale: WIDTH / root.value }),
+    ...boxes(root, { x: 0, row: 0, index: 0, scale: WIDTH / root.value }),
     "</svg>\n",
   ].join("\n");
 }
 
-function boxes(flame: Flame, { x, row, scale }: { x: number; row: number; scale: number }): string[] {
+interface Place {
+  x: number;
+  row: number;
+  /** Among its neighbours, which have other colours. */
+  index: number;
+  scale: number;
+}
+
+function boxes(flame: Flame, { x, row, index, scale }: Place): string[] {
   const width = flame.value * scale;
   const [label, y] = [`${flame.name}, ${flame.value.toFixed(0)} ns`, row * ROW];
   const room = Math.floor((width - 8) / LETTER);
   const shown = label.length <= room ? label : room > 3 ? `${label.slice(0, room - 1)}…` : "";
   let at = x;
-  const parts = flame.parts.flatMap((part) => {
-    const drawn = boxes(part, { x: at, row: row + 1, scale });
+  const parts = flame.parts.flatMap((part, place) => {
+    const drawn = boxes(part, { x: at, row: row + 1, index: place, scale });
     at += part.value * scale;
     return drawn;
   });
-  const colour = COLOURS[(row + Math.round(x)) % COLOURS.length];
+  const colour = COLOURS[(row + index) % COLOURS.length];
   return [
     `<g><title>${escaped(label)}</title><rect x="${x.toFixed(1)}" y="${y}" width="${Math.max(0, width - GAP).toFixed(1)}" height="${ROW - GAP}" fill="${colour}"/>` +
       `<text x="${(x + 4).toFixed(1)}" y="${y + 17}" fill="#1c1c1a">${escaped(shown)}</text></g>`,
