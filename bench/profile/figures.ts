@@ -54,7 +54,7 @@ export function rowsOf(own: Profile, other: Profile | undefined, set: ProgramSet
 }
 
 /** Of all programs at all hooks, until the client has acknowledged. */
-export function openingSums(figures: readonly StepFigures[]): Map<string, number> {
+function openingSums(figures: readonly StepFigures[]): Map<string, number> {
   const opening = CONVERSATIONS.filter(({ steps }) => steps.some(({ name }) => name.startsWith("SYN-ACK")));
   return new Map(
     opening.map(({ name }) => {
