@@ -13,8 +13,8 @@ Without a NAME, all of them run. NAME is one of: %s.
   --quick         fewer and shorter rounds
   --json          one line of JSON for each
   --against=FILE  profile: next to the programs in FILE, the src/gen/bpf/objects.gen.json of a build with the same maps`;
-/** What a bench that ends early leaves: names begin so, and go on with its process. */
-const LEFT_BEHIND = "vt-bench-";
+/** Names of what a bench that ends early leaves, with its process. */
+const LEFT_BEHIND = /^vt-(?:bench|ebpf)-(\d+)-/;
 const [NAMESPACES, PINS] = ["/run/netns", "/sys/fs/bpf"];
 
 async function main(args) {
@@ -61,7 +61,7 @@ function benches() {
 function removeLeftovers(pid) {
   for (const directory of [NAMESPACES, PINS]) {
     const names = existsSync(directory) ? readdirSync(directory) : [];
-    for (const name of names.filter((one) => one.startsWith(`${LEFT_BEHIND}${pid}-`))) {
+    for (const name of names.filter((one) => LEFT_BEHIND.exec(one)?.[1] === String(pid))) {
       if (directory === NAMESPACES) spawnSync("umount", [join(directory, name)]);
       rmSync(join(directory, name), { recursive: true, force: true });
     }
