@@ -75,17 +75,19 @@ interface Objects {
 
 function played(older: PodSpec, today: PodSpec, tag: string, objects: Objects): PodSpec {
   const [main] = older.containers as [Container];
-  const asOlder = (container: Container): Container => {
+  /** A rollback waits for pods with the images of the older template, in its order. */
+  const asOlder = (container: Container, place?: number): Container => {
     const same = older.containers.find(({ name }) => name === container.name);
+    const { image } = same ?? (place === undefined ? main : (older.containers[place] ?? main));
     const env = new Map((container.env ?? []).map((variable) => [variable.name, literal(variable, objects)]));
     for (const variable of same?.env ?? []) env.set(variable.name, variable);
     if (env.has("VENDOR_VERSION")) env.set("VENDOR_VERSION", { name: "VENDOR_VERSION", value: tag });
-    return { ...container, image: (same ?? main).image, env: [...env.values()] };
+    return { ...container, image, env: [...env.values()] };
   };
   const { initContainers, containers, volumes } = structuredClone(today);
   return {
-    containers: containers.map(asOlder),
-    ...(initContainers && { initContainers: initContainers.map(asOlder) }),
+    containers: containers.map((container, place) => asOlder(container, place)),
+    ...(initContainers && { initContainers: initContainers.map((container) => asOlder(container)) }),
     ...(volumes && { volumes }),
   };
 }
