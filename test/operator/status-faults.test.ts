@@ -150,6 +150,13 @@ const podOf = async (lab: FaultLab, app: string, namespace = SYSTEM) => {
   return items[0]?.metadata as Ref & { uid: string };
 };
 
+/** Cases before may have moved it: with its node it would be silent, too, for as long as Kubernetes waits for such a node. */
+const nodeWithoutOperator = async (lab: FaultLab) => {
+  const { items } = await client(lab).list<Pod>(PODS, { namespace: OPERATOR.namespace });
+  const taken = new Set(items.map(({ spec }) => spec?.nodeName));
+  return lab.cluster.nodeNames.find((name) => !taken.has(name)) ?? secondNode(lab);
+};
+
 const restartOperator = async (lab: FaultLab) =>
   lab.cluster.programs.kill((await podOf(lab, OPERATOR.name, OPERATOR.namespace)).uid);
 
@@ -360,8 +367,10 @@ const FAULTS: readonly Fault[] = [
     part: "network",
     reason: "NodeNotReady",
     says: /Node story-[\w-]+ is not ready.*Kubelet stopped posting node status/,
-    inject: (lab) => lab.cluster.kubelet.powerOff(secondNode(lab)),
-    remove: (lab) => lab.cluster.kubelet.powerOn(secondNode(lab)),
+    inject: async (lab) => lab.cluster.kubelet.powerOff(await nodeWithoutOperator(lab)),
+    async remove(lab) {
+      for (const name of lab.cluster.nodeNames) await lab.cluster.kubelet.powerOn(name);
+    },
   },
   {
     what: "the CNI configuration of a node is deleted",

@@ -95,13 +95,10 @@ const STRICT: Readonly<Record<string, Schema>> = {
 };
 
 function definitions(): KubeObject[] {
-  const staged = ["StagedNetworkPolicy", "StagedGlobalNetworkPolicy", "StagedKubernetesNetworkPolicy"].map((kind) => ({
-    ...{ kind, plural: kind.toLowerCase().replace(/y$/, "ies"), namespaced: !kind.includes("Global") },
-  }));
   const kinds = v3Places(calicoNames)
     .filter(({ noun }) => noun !== "profile")
     .map(({ stored }) => stored);
-  return [...kinds, ...staged].map(({ kind, plural, namespaced }) => {
+  return kinds.map(({ kind, plural, namespaced }) => {
     const { group, version: name } = calicoNames.groups.stored;
     const schema = { openAPIV3Schema: { type: "object", properties: { spec: STRICT[kind] ?? OPEN, status: OPEN } } };
     return {
