@@ -56,7 +56,7 @@ export function olderRelease(file: ManifestFile, line: string): OlderRelease {
         const app = object.metadata.labels?.["k8s-app"];
         const today = objects.map(templateOf).find((template) => template?.metadata.labels["k8s-app"] === app);
         if (!today) return;
-        Object.assign(older, played(older, today.spec, tag, { before, today: objects }));
+        Object.assign(older, played(older, today.spec, tag, objects));
         podStrategy.setDefaults?.(object);
       },
     },
@@ -68,12 +68,7 @@ function templateOf({ spec }: KubeObject): { metadata: { labels: Record<string, 
   return (spec as { template?: ReturnType<typeof templateOf> } | undefined)?.template;
 }
 
-interface Objects {
-  before: readonly KubeObject[];
-  today: readonly KubeObject[];
-}
-
-function played(older: PodSpec, today: PodSpec, tag: string, objects: Objects): PodSpec {
+function played(older: PodSpec, today: PodSpec, tag: string, objects: readonly KubeObject[]): PodSpec {
   const [main] = older.containers as [Container];
   /** A rollback waits for pods with the images of the older template, in its order. */
   const asOlder = (container: Container, place?: number): Container => {
@@ -92,14 +87,15 @@ function played(older: PodSpec, today: PodSpec, tag: string, objects: Objects): 
   };
 }
 
-/** The older ConfigMap lacks some of today's keys. Those that it has are its own, as somebody edited them. */
-function literal(variable: Variable, { before, today }: Objects): Variable {
+/** Where etcd is, the older ConfigMap says, as somebody edited it. */
+const OF_ETCD = /^etcd_/;
+
+/** The older ConfigMap lacks some of today's keys. */
+function literal(variable: Variable, objects: readonly KubeObject[]): Variable {
   const ref = variable.valueFrom?.configMapKeyRef;
-  const valueIn = (objects: readonly KubeObject[]) => {
-    const map = objects.find(({ kind, metadata }) => kind === "ConfigMap" && metadata.name === ref?.name);
-    return ref && (map?.["data"] as Record<string, string> | undefined)?.[ref.key];
-  };
-  const value = valueIn(before) === undefined ? valueIn(today) : undefined;
+  if (!ref || OF_ETCD.test(ref.key)) return variable;
+  const map = objects.find(({ kind, metadata }) => kind === "ConfigMap" && metadata.name === ref.name);
+  const value = (map?.["data"] as Record<string, string> | undefined)?.[ref.key];
   return value === undefined ? variable : { name: variable.name, value };
 }
 
