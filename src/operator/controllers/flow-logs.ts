@@ -86,7 +86,7 @@ function assessFlowLogs(hands: ReconcileContext, now: number): Outcome {
     ...(collection.unattributed ? ["some packets are in none"] : []),
   ];
   // Figures are in FlowLogs: here they would be a write for each report.
-  return ready(`${[`Flows come from ${nodes} nodes`, ...notes].join("; ")}.`, [
+  return ready(`${[`Flows come from ${nodes} ${nodes === 1 ? "node" : "nodes"}`, ...notes].join("; ")}.`, [
     ...answers.checked,
     `FlowLogs ${vendorNames.singleton}: vendor-flow-logs reported within two minutes`,
   ]);
