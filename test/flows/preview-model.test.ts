@@ -1,9 +1,7 @@
 import { expect, it } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
-import { createCalculator } from "../../src/calc/calculator.ts";
 import { calculatorKinds, type InputName, inputNames, kindOf } from "../../src/calc/calculator-kinds.ts";
-import { ModelCopy } from "../../src/calc/model-copy.ts";
 import { decideEnd, endQuestions } from "../../src/flows/explain/ask-nodes.ts";
 import type { FlowPlace } from "../../src/flows/explain/flow-places.ts";
 import { askedObjects } from "../../src/flows/preview/asked-objects.ts";
@@ -12,6 +10,7 @@ import { turns } from "../../src/flows/turns.ts";
 import { Random } from "../calc/random.ts";
 import { type RandomCluster, randomCluster } from "../calc/random-cluster.ts";
 import { type PacketEnd, randomPacket } from "../calc/random-packet.ts";
+import { modelOfNode } from "./model-of-node.ts";
 
 /** `PREVIEW_SEED=N` begins with another one; a failure names its own. */
 const FIRST = Number(process.env["PREVIEW_SEED"] ?? 1);
@@ -43,15 +42,6 @@ function byInput(objects: readonly KubeObject[]): Map<InputName, KubeObject[]> {
     found.set(name, [...(found.get(name) ?? []), object]);
   }
   return found;
-}
-
-function freshModel(node: string, objects: readonly KubeObject[]): ModelCopy {
-  const calculator = createCalculator(node, vendorNames);
-  for (const object of objects) calculator.set(object);
-  calculator.inSync();
-  const model = new ModelCopy();
-  model.apply(calculator.takeDelta()!);
-  return model;
 }
 
 function changesBetween(before: readonly KubeObject[], after: readonly KubeObject[]) {
@@ -110,8 +100,8 @@ it(
         },
         turn,
       );
-      const models = { before: freshModel(world.node, [...rest, ...before]) };
-      const changed = freshModel(world.node, [...rest, ...after]);
+      const models = { before: modelOfNode(world.node, [...rest, ...before]) };
+      const changed = modelOfNode(world.node, [...rest, ...after]);
       for (const [index, { packet, question }] of questions.entries()) {
         for (const [side, model] of [
           ["before", models.before],

@@ -16,6 +16,7 @@ import { type NodeLinks, Places } from "../../src/dataplane/nft/places.ts";
 import { Random } from "../calc/random.ts";
 import { type RandomCluster, randomCluster } from "../calc/random-cluster.ts";
 import { randomPacket } from "../calc/random-packet.ts";
+import { modelOfNode } from "./model-of-node.ts";
 
 /** `STAGED_SEED=N` begins with another one; a failure names its own. */
 const FIRST = Number(process.env["STAGED_SEED"] ?? 1);
@@ -63,15 +64,6 @@ function asKubernetesKeeps(policy: KubeObject): KubeObject {
   const spec = policy["spec"] as { policyTypes?: string[]; egress?: unknown[] };
   const { policyTypes = spec.egress ? ["Ingress", "Egress"] : ["Ingress"] } = spec;
   return { ...policy, spec: { ...spec, policyTypes } };
-}
-
-function modelOf(node: string, objects: readonly KubeObject[]): ModelCopy {
-  const calculator = createCalculator(node, vendorNames);
-  for (const object of objects) calculator.set(object);
-  calculator.inSync();
-  const model = new ModelCopy();
-  model.apply(calculator.takeDelta()!);
-  return model;
 }
 
 function linksOf({ uplink }: RandomCluster): NodeLinks {
@@ -150,11 +142,11 @@ it(
       calculator.inSync();
       const enforced = new ModelCopy();
       enforced.apply(calculator.takeDelta()!);
-      const plain = modelOf(world.node, world.objects);
+      const plain = modelOfNode(world.node, world.objects);
       for (const table of ["policies", "endpoints", "hostEndpoints", "ipSets"] as const)
         expect([...enforced[table]], `seed ${seed}`).toEqual([...plain[table]]);
       const links = linksOf(world);
-      const later = modelOf(world.node, [...after.values()]);
+      const later = modelOfNode(world.node, [...after.values()]);
       const flows = Array.from({ length: PACKETS }, () => sumOf(randomPacket(world, random).packet, plain, links));
       const answers = await pendingPolicy().of(
         flows.map(({ sum }) => sum),
