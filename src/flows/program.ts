@@ -66,7 +66,11 @@ export const flowLogsProgram: Program = async (world) => {
     if (taken === "added") exported?.offer(batch);
   };
   try {
-    await world.listen(healthServer({ log, ready: { history } }), config.healthPort, config.healthHost);
+    await world.listen(
+      healthServer({ log, ready: { history }, metrics: () => metrics.text() }),
+      config.healthPort,
+      config.healthHost,
+    );
     const restored = await disk?.restore((batch, arrived) => store.add(batch, arrived));
     isRestored = true;
     const agents = agentPort({
@@ -97,6 +101,7 @@ export const flowLogsProgram: Program = async (world) => {
       reportCollection({
         ...{ client, store, clock, log, signal },
         received: () => counts.sums(),
+        looked: counts.looked,
         exported: () => exported?.state(),
         onDisk: () => disk?.state(),
       }),

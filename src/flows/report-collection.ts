@@ -8,6 +8,7 @@ import { type Clock, sleep } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
 import type { FlowDiskState } from "./disk/flow-disk.ts";
 import type { ExportState } from "./export/flow-export.ts";
+import type { NodesState } from "./flow-logs-metrics.ts";
 import type { FlowStore } from "./store/flow-store.ts";
 
 const PERIOD_MS = 30_000;
@@ -20,6 +21,7 @@ export interface CollectionParts {
   store: FlowStore;
   /** Rows that came in since the start. */
   received(): { rows: number; merged: number; unattributed: number };
+  looked(now: { nodes: Readonly<Record<NodesState, number>>; disk: FlowDiskState | undefined }): void;
   /** Undefined: nothing is exported. */
   exported(): ExportState | undefined;
   /** Undefined: nothing is kept on disk. */
@@ -34,6 +36,7 @@ export async function reportCollection({
   client,
   store,
   received,
+  looked,
   exported,
   onDisk,
   clock,
@@ -50,12 +53,15 @@ export async function reportCollection({
     const { rows, merged, unattributed } = received();
     const seconds = Math.max(1, (now - before.at) / 1_000);
     const { sending, trouble, historyFrom, flows, shed } = store.summary();
+    const disk = onDisk();
+    const { silent, late, skewed } = trouble;
+    looked({ nodes: { sending, silent: silent.length, late: late.length, skewed: skewed.length }, disk });
     const collection = {
       time: new Date(now).toISOString(),
       nodes: sending,
-      silentNodes: trouble.silent.slice(0, MOST_NAMED),
-      lateNodes: trouble.late.slice(0, MOST_NAMED),
-      skewedNodes: trouble.skewed.slice(0, MOST_NAMED),
+      silentNodes: silent.slice(0, MOST_NAMED),
+      lateNodes: late.slice(0, MOST_NAMED),
+      skewedNodes: skewed.slice(0, MOST_NAMED),
       rowsPerSecond: Math.round((rows - before.rows) / seconds),
       flows,
       memoryBytes: Math.round(store.memory),
@@ -66,7 +72,7 @@ export async function reportCollection({
     isFirst = sending === 0;
     try {
       const ref = { name: vendorNames.singleton };
-      const patch = { status: { collection, disk: diskStatus(onDisk()), export: exportStatus(exported()) } };
+      const patch = { status: { collection, disk: diskStatus(disk), export: exportStatus(exported()) } };
       await client.patch<KubeObject>(kind, ref, { type: "merge", patch }, { subresource: "status", signal });
     } catch (error) {
       // Without the resource somebody runs this by hand, or it is being removed.

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { flowBatch, flowRow, outside, policyHit, workload } from "../../src/flows/flow.fixture.ts";
 import { RANKED_FIELDS } from "../../src/flows/store/flow-store.ts";
 import { createAuthority, issue } from "../../src/kit/x509.ts";
@@ -269,4 +269,20 @@ describe("the tools", () => {
       kubectl.close();
     }
   });
+});
+
+it("who reaches the pod reads counts, and no name", async () => {
+  const state = (text: string, state: string) =>
+    new RegExp(`^vendor_flow_logs_nodes\\{state="${state}"\\} (\\d+)$`, "m").exec(text)?.[1];
+  const metrics = await vi.waitFor(
+    async () => {
+      const text = await flows.metrics();
+      expect(state(text, "skewed")).toBe("1");
+      return text;
+    },
+    { timeout: 20_000 },
+  );
+  expect(state(metrics, "sending")).toMatch(/^[12]$/);
+  expect(metrics).toMatch(/^vendor_flow_logs_rows_total 12$/m);
+  for (const name of [SECRET, /shop|cart|node-1/]) expect(metrics).not.toMatch(name);
 });

@@ -49,6 +49,8 @@ export interface FlowsApi {
   watch(path: string, identity: Identity, signal: AbortSignal): Promise<string>;
   /** Past the main API server, to vendor-flow-logs itself. */
   askDirectly(path: string, identity?: Identity): Promise<Answer>;
+  /** What vendor-flow-logs says to everyone who reaches its pod. */
+  metrics(): Promise<string>;
   /** Gives a user a published or built-in role, in one namespace or everywhere. */
   bind(user: string, role: string, namespace?: string): Promise<void>;
   /** A token of the user; the same every time. */
@@ -185,6 +187,7 @@ export async function startFlowsApi(users: readonly string[]): Promise<FlowsApi>
           .end();
       }),
     askDirectly: (path, identity) => ask(where.get(PORTS.api)!.port, authority.certificate, path, identity),
+    metrics: async () => await (await fetch(`http://127.0.0.1:${where.get(PORTS.health)!.port}/metrics`)).text(),
     async bind(user, role, within) {
       await create(`/apis/${RBAC}/v1${within ? `/namespaces/${within}/rolebindings` : "/clusterrolebindings"}`, {
         ...{ apiVersion: `${RBAC}/v1`, kind: within ? "RoleBinding" : "ClusterRoleBinding" },

@@ -21,6 +21,7 @@ const HOW_TO_RUN = [
   [/needs clang/, "apt-get install clang"],
   [/needs cpio/, "apt-get install cpio"],
   [/needs chromium/, "apt-get install chromium"],
+  [/needs promtool/, "apt-get install prometheus"],
   [/needs openssl/, "apt-get install openssl"],
   [/needs nsenter/, "apt-get install util-linux"],
   [/nftables/, "apt-get install nftables"],

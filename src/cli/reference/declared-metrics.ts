@@ -42,7 +42,7 @@ export const METRIC_SOURCES: Readonly<Record<string, Source>> = {
   },
   "vendor-flow-logs": {
     title: "Flow logs",
-    where: "`/metrics` on port 5443, over TLS and with authentication.",
+    where: "`/metrics` on port 8080 of the pod, and on port 5443 over TLS and with authentication.",
     declare: (metrics) => {
       flowLogsMetrics(metrics, { memory: 0, shed: () => [] });
       exportMetrics(metrics);
@@ -67,6 +67,7 @@ const METRIC_LABELS: Readonly<Record<string, readonly string[]>> = {
   vendor_flow_logs_batches_total: ["result"],
   vendor_flow_logs_export_dropped_records_total: ["reason"],
   vendor_flow_logs_export_requests_total: ["result"],
+  vendor_flow_logs_nodes: ["state"],
   vendor_flow_logs_shed: ["what"],
   vendor_node_apply_errors_total: ["code"],
   vendor_node_bgp_routes: ["direction"],

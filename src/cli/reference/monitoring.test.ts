@@ -1,5 +1,9 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { parseAllDocuments } from "yaml";
+import { parseAllDocuments, stringify } from "yaml";
 import { renderGeneratedFiles } from "../../operator/published/published-files.ts";
 import { declaredMetrics } from "./declared-metrics.ts";
 
@@ -33,6 +37,20 @@ function unknownIn(expression: string): string[] {
     }
   }
   return unknown;
+}
+
+/** What Prometheus itself says of rules; undefined without its tool. */
+function promtool(groups: object[]): { status: number | null; text: string } | undefined {
+  const folder = mkdtempSync(join(tmpdir(), "rules-"));
+  try {
+    writeFileSync(join(folder, "rules.yaml"), stringify({ groups }));
+    const { error, status, stdout, stderr } = spawnSync("promtool", ["check", "rules", join(folder, "rules.yaml")], {
+      encoding: "utf8",
+    });
+    return error ? undefined : { status, text: stdout + stderr };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
 const files = renderGeneratedFiles();
@@ -69,17 +87,34 @@ describe("published monitoring", () => {
     expect(unknownIn("process_resident_memory_bytes and up == 1")).toEqual([]);
   });
 
+  it("Prometheus reads every alert and what every panel asks", (context) => {
+    const asked = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+    const panels = asked.map((expr, at) => ({ record: `panel_${at}`, expr: expr.replace("$__rate_interval", "5m") }));
+    const checked = promtool([
+      { name: "alerts", rules },
+      { name: "panels", rules: panels },
+    ]);
+    if (!checked) return context.skip("needs promtool");
+    expect(checked).toEqual({
+      status: 0,
+      text: expect.stringContaining(`${rules.length + panels.length} rules found`),
+    });
+    const wrong = promtool([{ name: "wrong", rules: [{ record: "panel", expr: "sum by (" }] }]);
+    expect(wrong?.status).not.toBe(0);
+  });
+
   it("each alert is named once, and says what to do", () => {
     expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
     for (const { annotations } of rules)
       expect(annotations).toMatchObject({ description: expect.stringMatching(/^Next: /) });
   });
 
-  it("PodMonitors select the pods of the agents, the controllers and the operator", () => {
+  it("PodMonitors select the pods of the agents, the controllers, the flow logs and the operator", () => {
     const monitors = objects.filter(({ kind }) => kind === "PodMonitor");
     expect(monitors.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)).toEqual([
-      "vendor-system/vendor-node",
-      "vendor-system/vendor-kube-controllers",
+      "vendor-operator/vendor-node",
+      "vendor-operator/vendor-kube-controllers",
+      "vendor-operator/vendor-flow-logs",
       "vendor-operator/vendor-operator",
     ]);
   });

@@ -23,6 +23,7 @@ export function chartValues(version: string, names: Names): ValuesSection[] {
     endpointSection,
     ...podSections,
     ...resourceSections(names),
+    monitoringSection,
     uninstallSection,
   ];
 }
@@ -181,6 +182,16 @@ function specOf(noun: Noun): Schema {
   if (!found) throw new TypeError(`no resource ${noun}`);
   return found.spec;
 }
+
+const monitoringSection: ValuesSection = {
+  why: "PodMonitors and alerts, for a cluster with the Prometheus operator, whose CRDs must be there. Agents and the operator serve metrics only\nwhere that is asked for: nodeMetricsPort in installation.spec, and METRICS_PORT in extraEnv.",
+  values: {
+    monitoring: {
+      default: { enabled: false },
+      schema: object("Objects of the Prometheus operator.", { enabled: flag("Whether the chart creates them.") }),
+    },
+  },
+};
 
 const uninstallSection: ValuesSection = {
   why: "helm uninstall first deletes the custom resources, in a Job, and waits for the operator to remove what it installed. The limit must be\nshorter than helm's own, --timeout (default: 5m).",

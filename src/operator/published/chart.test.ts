@@ -182,6 +182,15 @@ for (const { by, render, skip } of RENDERERS) {
       expect(names(kept)).toEqual(["Installation default"]);
     });
 
+    it("creates what the Prometheus operator reads where that is asked for, as it is published", () => {
+      const monitored = ({ apiVersion }: KubeObject) => apiVersion.startsWith("monitoring.coreos.com/");
+      expect(release().filter(monitored)).toEqual([]);
+      const created = release((values) => Object.assign(values.monitoring, { enabled: true })).filter(monitored);
+      const published = manifest("monitoring.yaml");
+      expect(names(created)).toEqual(names(published));
+      for (const [at, { spec }] of published.entries()) expect(created[at]!.spec).toEqual(spec);
+    });
+
     it("deletes the custom resources before the operator, in the node's network and with the rights for this alone", () => {
       const hooks = rendered().filter(isHook);
       expect(names(hooks).sort()).toEqual(

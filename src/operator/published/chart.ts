@@ -4,6 +4,7 @@ import { customResourceDefinitions } from "../../api/schema/crd.ts";
 import { chartNotes } from "./chart-notes.ts";
 import { chartLabels, template, templatedPod, value, valueInQuotes } from "./chart-template.ts";
 import { chartValues, type ValuesSection } from "./chart-values.ts";
+import { monitoringObjects } from "./monitoring.ts";
 import { operatorObjects } from "./operator-objects.ts";
 import { preDeleteHook } from "./pre-delete-hook.ts";
 import { comment, printDocument, printYaml } from "./print-yaml.ts";
@@ -28,6 +29,7 @@ export function chartFiles(version: string, names: Names): Record<string, string
     "templates/operator.yaml": template(objects.filter(({ kind }) => kind === "Deployment")),
     "templates/endpoint-map.yaml": endpointMapTemplate(names),
     "templates/custom-resources.yaml": customResourcesTemplate(names),
+    "templates/monitoring.yaml": monitoringTemplate(names),
     "templates/pre-delete-hook.yaml": hookTemplate(names),
   };
   const dir = `charts/${names.chart.name}`;
@@ -67,8 +69,8 @@ function endpointMapTemplate(names: Names): string {
   return onlyIf("apiEndpoint.host", [chartLabels(map, names)]);
 }
 
-function onlyIf(path: string, objects: readonly KubeObject[]): string {
-  return `{{- if .Values.${path} }}\n${template(objects)}{{- end }}\n`;
+function onlyIf(path: string, objects: readonly KubeObject[], escaped = (text: string) => text): string {
+  return `{{- if .Values.${path} }}\n${escaped(template(objects))}{{- end }}\n`;
 }
 
 function customResourcesTemplate(names: Names): string {
@@ -89,6 +91,12 @@ function customResourcesTemplate(names: Names): string {
     resource("flowLogs", kinds.flowLogs.kind),
     resource("flowUI", kinds.flowUI.kind),
   ].join("");
+}
+
+/** In the words of an alert, what stands in braces is for Prometheus. */
+function monitoringTemplate(names: Names): string {
+  const objects = monitoringObjects(names).map((object) => chartLabels(object, names));
+  return onlyIf("monitoring.enabled", objects, (text) => text.replaceAll("{{ $", '{{ "{{" }} $'));
 }
 
 function hookTemplate(names: Names): string {

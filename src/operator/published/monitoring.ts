@@ -71,6 +71,14 @@ const ALERTS: readonly Alert[] = [
     next: STATUS,
   },
   {
+    name: "VendorBgpSessionDown",
+    expression: 'vendor_node_bgp_sessions{state="down"} > 0',
+    lasts: "5m",
+    severity: "warning",
+    summary: `{{ $value }} BGP sessions of node ${NODE} are not established`,
+    next: `vendorctl node ${NODE} bgp`,
+  },
+  {
     name: "VendorMapNearlyFull",
     expression: "vendor_node_map_entries / vendor_node_map_max_entries > 0.9",
     lasts: "10m",
@@ -135,6 +143,39 @@ const ALERTS: readonly Alert[] = [
     next: "kubectl get hostendpoints.crd.vendor.io",
   },
   {
+    name: "VendorFlowsMissing",
+    expression: 'vendor_flow_logs_nodes{state="silent"} > 0',
+    lasts: "5m",
+    severity: "warning",
+    summary: "{{ $value }} nodes send no flows",
+    next: STATUS,
+  },
+  {
+    name: "VendorFlowsWait",
+    // An agent keeps twenty: five minutes.
+    expression: "vendor_node_flow_intervals_waiting > 10",
+    lasts: "1m",
+    severity: "warning",
+    summary: `node ${NODE} cannot deliver its flows, and drops those older than five minutes`,
+    next: STATUS,
+  },
+  {
+    name: "VendorFlowDiskFails",
+    expression: "vendor_flow_logs_disk_failing == 1",
+    lasts: "2m",
+    severity: "warning",
+    summary: "flows cannot be written to their volume, so agents keep them and drop those older than five minutes",
+    next: STATUS,
+  },
+  {
+    name: "VendorFlowsNotExported",
+    expression: "increase(vendor_flow_logs_export_dropped_records_total[10m]) > 0",
+    lasts: "0m",
+    severity: "warning",
+    summary: "flows are not exported: {{ $labels.reason }}",
+    next: STATUS,
+  },
+  {
     name: "VendorEventLoopBlocked",
     expression: 'nodejs_eventloop_lag_p99_seconds{namespace=~"vendor-system|vendor-operator"} > 1',
     lasts: "15m",
@@ -144,7 +185,7 @@ const ALERTS: readonly Alert[] = [
   },
 ];
 
-/** PodMonitors and a PrometheusRule, kinds of the Prometheus operator. */
+/** PodMonitors and a PrometheusRule, kinds of the Prometheus operator, in the namespace that is there before the network. */
 export function monitoringObjects({ namespaces, workloads }: Names): KubeObject[] {
   const onNode = [{ sourceLabels: ["__meta_kubernetes_pod_node_name"], targetLabel: "node" }];
   const atOperator = {
@@ -152,24 +193,26 @@ export function monitoringObjects({ namespaces, workloads }: Names): KubeObject[
     replacement: `$1:${OPERATOR_METRICS_PORT}`,
   };
   return [
-    podMonitor(workloads.node, namespaces.system, { port: "metrics", relabelings: onNode }),
-    podMonitor(workloads.kubeControllers, namespaces.system, { port: "health" }),
-    podMonitor(workloads.operator, namespaces.operator, { relabelings: [...onNode, atOperator] }),
+    podMonitor(workloads.node, namespaces, { port: "metrics", relabelings: onNode }),
+    podMonitor(workloads.kubeControllers, namespaces, { port: "health" }),
+    podMonitor(workloads.flowLogs, namespaces, { port: "health" }),
+    podMonitor(workloads.operator, namespaces, { relabelings: [...onNode, atOperator] }),
     {
       apiVersion: "monitoring.coreos.com/v1",
       kind: "PrometheusRule",
-      metadata: { name: "vendor", namespace: namespaces.system },
+      metadata: { name: "vendor", namespace: namespaces.operator },
       spec: { groups: [{ name: "vendor", rules: ALERTS.map(rule) }] },
     },
   ];
 }
 
-function podMonitor(name: string, namespace: string, endpoint: object): KubeObject {
+function podMonitor(name: string, { operator, system }: Names["namespaces"], endpoint: object): KubeObject {
   return {
     apiVersion: "monitoring.coreos.com/v1",
     kind: "PodMonitor",
-    metadata: { name, namespace },
+    metadata: { name, namespace: operator },
     spec: {
+      namespaceSelector: { matchNames: [operator, system] },
       selector: { matchLabels: { "k8s-app": name } },
       podMetricsEndpoints: [{ path: "/metrics", interval: "30s", ...endpoint }],
     },
@@ -268,6 +311,34 @@ const PANELS: readonly Panel[] = [
     queries: [
       ["sum by (kind) (vendor_controllers_ipam_suspects)", "suspected: {{kind}}"],
       ["sum(vendor_controllers_ipam_duplicate_addresses)", "duplicate addresses"],
+    ],
+  },
+  {
+    title: "BGP sessions",
+    unit: "short",
+    queries: [["sum by (state) (vendor_node_bgp_sessions)", "{{state}}"]],
+  },
+  {
+    title: "Nodes by how their flows come",
+    unit: "short",
+    queries: [["sum by (state) (vendor_flow_logs_nodes)", "{{state}}"]],
+  },
+  {
+    title: "Rows of flows",
+    unit: "ops",
+    queries: [
+      ["sum(rate(vendor_flow_logs_rows_total[$__rate_interval]))", "kept"],
+      ["sum(rate(vendor_flow_logs_exported_records_total[$__rate_interval]))", "exported"],
+      ["sum by (reason) (rate(vendor_flow_logs_export_dropped_records_total[$__rate_interval]))", "{{reason}}"],
+    ],
+  },
+  {
+    title: "Flows that are kept",
+    unit: "bytes",
+    queries: [
+      ["vendor_flow_logs_memory_bytes", "in memory"],
+      ["vendor_flow_logs_disk_bytes", "on the volume"],
+      ["vendor_flow_logs_export_waiting_bytes", "wait for the collector"],
     ],
   },
   {

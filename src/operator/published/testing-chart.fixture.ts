@@ -108,6 +108,7 @@ export interface ChartValues {
   extraEnv: { name: string; value: string }[];
   installation: { enabled: boolean; spec: { vendorNetwork: Record<string, unknown> } };
   apiServer: { enabled: boolean };
+  monitoring: { enabled: boolean };
   flowLogs: { enabled: boolean };
   flowUI: { enabled: boolean };
   uninstall: { enabled: boolean; timeoutSeconds: number };
