@@ -75,7 +75,9 @@ export interface SeenStored {
 }
 
 export interface SeenUnsupported {
-  what: "sctp" | "floating-ip" | "vlan" | "ipip" | "windows" | "mixed" | "foreign-cni";
+  what:
+    | ("sctp" | "floating-ip" | "vlan" | "ipip" | "windows" | "mixed" | "foreign-cni")
+    | ("log-rule" | "http-rule" | "idle-pool");
   object: string;
   evidence: string;
 }

@@ -138,6 +138,38 @@ it("sees what eBPF cannot carry, and what was left behind", async () => {
   expect(seen.leftovers.map(({ what }) => what)).toEqual(["namespace", "half-migration"]);
 });
 
+it("sees what objects ask for in vain: Log rules in eBPF, http without sidecars, pools without their controller", async () => {
+  const { client, url } = await start();
+  for (const definition of customResourceDefinitions()) await client.create(CRDS, definition as KubeObject);
+  const { group, version } = vendorNames.groups.stored;
+  const make = async (kind: string, name: string, spec: object) => {
+    const object = { apiVersion: `${group}/${version}`, kind, metadata: { name }, spec };
+    await client.create(await client.resourceFor(object), object);
+  };
+  const rules = { ingress: [{ action: "Log" }, { action: "Allow", http: { methods: ["GET"] } }] };
+  await make("GlobalNetworkPolicy", "audit", { selector: "all()", ...rules });
+  await make("IPPool", "services", { cidr: "203.0.113.0/24", allowedUses: ["LoadBalancer"] });
+  const inVain = async () =>
+    (await observe(client, vendorNames, { server: url })).unsupported.map(({ what, object, evidence }) => {
+      return `${what} ${object}: ${evidence}`;
+    });
+  // Without its settings, nothing is known of them.
+  expect(await inVain()).toEqual([]);
+  await make("DataplaneConfiguration", "default", {});
+  await make("KubeControllersConfiguration", "default", { controllers: { node: {} } });
+  expect(await inVain()).toEqual([
+    "log-rule GlobalNetworkPolicy audit: The eBPF data plane writes no lines for this Log rule (spec.ingress[0].action)",
+    "http-rule GlobalNetworkPolicy audit: No sidecar enforces it: the rule allows every method and path (spec.ingress[1].http)",
+    "idle-pool IPPool services: The controller of load balancers is off (spec.allowedUses)",
+  ]);
+  await client.patch(
+    await client.resourceFor({ apiVersion: `${group}/${version}`, kind: "DataplaneConfiguration" }),
+    { name: "default" },
+    { type: "merge", patch: { spec: { policySyncPathPrefix: "/var/run/nodeagent" } } },
+  );
+  expect((await inVain()).map((line) => line.split(" ")[0])).toEqual(["log-rule", "idle-pool"]);
+});
+
 it("reads clusters of the public system in its own words", async () => {
   const { client, url } = await start();
   for (const definition of customResourceDefinitions(calicoNames)) await client.create(CRDS, definition as KubeObject);

@@ -1,12 +1,17 @@
 import type { Condition, KubeObject } from "../../api/object.ts";
 import { isPartial } from "../../api/protocol/status-reasons.ts";
+import { WARNING_PROBLEMS } from "../../api/validation/write-warnings.ts";
 import { isAgentHealthy } from "../agent-ready.ts";
 import { isEbpfOn } from "../plans/cluster-view.ts";
 import { type Check, fail, OK, ok, type Situation, skip, some, warn } from "./check.ts";
+import { unsupportedIn } from "./unsupported.ts";
 
 const STATUS =
   "The operator reports the state of each component in its VendorStatus. See docs/guide/operator.md#status.";
 const health = { group: "health", for: ["running", "switch", "upgrade"] } as const;
+
+/** What people's objects ask for in vain. */
+const objects = { group: "health", for: ["running"] } as const;
 
 export const HEALTH_CHECKS: readonly Check[] = [
   {
@@ -95,6 +100,18 @@ export const HEALTH_CHECKS: readonly Check[] = [
         `kubectl describe apiservice ${version}.${group}`,
       );
     },
+  },
+  {
+    code: "HTTP_RULE_WITHOUT_SIDECARS",
+    ...WARNING_PROBLEMS.HTTP_RULE_WITHOUT_SIDECARS,
+    ...objects,
+    run: (seen) => warn(unsupportedIn(seen, "http-rule")),
+  },
+  {
+    code: "POOL_WITHOUT_CONTROLLER",
+    ...WARNING_PROBLEMS.POOL_WITHOUT_CONTROLLER,
+    ...objects,
+    run: (seen) => warn(unsupportedIn(seen, "idle-pool")),
   },
 ];
 

@@ -3,12 +3,14 @@ import { canWrite, parseOperatingSystem } from "../../api/tables/operating-syste
 import { kernelVerdict, PLATFORM_LIMITS } from "../../api/tables/platform-limits.ts";
 import { DATAPLANE_PROBLEMS } from "../../api/validation/dataplane-configuration.ts";
 import { EBPF_PROBLEMS, ebpfPlatformProblems } from "../../api/validation/ebpf.ts";
+import { WARNING_PROBLEMS } from "../../api/validation/write-warnings.ts";
 import { refusingAgents } from "../agent-ready.ts";
 import { kindOf } from "../cluster-facts.ts";
 import { fieldAt } from "../field-at.ts";
 import type { Observation, SeenUnsupported } from "../observation.ts";
 import { BEFORE_EBPF, type Check, fail, ok, skip, some, warn } from "./check.ts";
 import { patchCommand } from "./commands.ts";
+import { unsupportedIn } from "./unsupported.ts";
 
 const ebpf = { for: BEFORE_EBPF, ebpfOnly: true, group: "platform" } as const;
 
@@ -93,6 +95,12 @@ export const PLATFORM_CHECKS: readonly Check[] = [
   { code: "EBPF_SCTP", ...EBPF_PROBLEMS.EBPF_SCTP, ...ebpf, run: (seen) => unsupported(seen, "sctp") },
   { code: "EBPF_VLAN", ...EBPF_PROBLEMS.EBPF_VLAN, ...ebpf, run: (seen) => unsupported(seen, "vlan") },
   {
+    code: "EBPF_LOG_RULE",
+    ...WARNING_PROBLEMS.EBPF_LOG_RULE,
+    ...ebpf,
+    run: (seen) => warn(unsupportedIn(seen, "log-rule")),
+  },
+  {
     code: "FOREIGN_NETWORK_PLUGIN",
     title: "Another CNI plugin is installed",
     why: "Two CNI plugins that set up pod interfaces and routes conflict.",
@@ -126,6 +134,5 @@ export const PLATFORM_CHECKS: readonly Check[] = [
 const UNSUPPORTED_SERVICES = ["cloud.google.com/gke-", "doks.digitalocean.com/"];
 
 function unsupported(seen: Observation, ...what: SeenUnsupported["what"][]) {
-  const all = seen.unsupported.filter((one) => what.includes(one.what));
-  return fail(some(all.map(({ object, evidence }) => `${object}: ${evidence}`)));
+  return fail(unsupportedIn(seen, ...what));
 }

@@ -5,6 +5,8 @@ import type { InstallationSpec } from "../../api/resources/installation.ts";
 import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
 import { foreignCni } from "../../api/tables/foreign-cni.ts";
 import { ebpfObjectProblems } from "../../api/validation/ebpf.ts";
+import type { Problem } from "../../api/validation/problem.ts";
+import { writeWarnings } from "../../api/validation/write-warnings.ts";
 import type { SeenUnsupported } from "../observation.ts";
 import type { ClusterObjects } from "./cluster-objects.ts";
 
@@ -14,9 +16,12 @@ const WHAT: Readonly<Record<string, SeenUnsupported["what"]>> = {
   EBPF_VLAN: "vlan",
   EBPF_IPIP_POOL: "ipip",
   EBPF_MIXED_CLUSTER: "mixed",
+  EBPF_LOG_RULE: "log-rule",
+  HTTP_RULE_WITHOUT_SIDECARS: "http-rule",
+  POOL_WITHOUT_CONTROLLER: "idle-pool",
 };
 
-/** Whatever eBPF could not carry on: objects by the rules of `src/api/validation`, nodes and other people's network plugins. */
+/** Whatever eBPF could not carry on, or this cluster does not do: objects by the rules of `src/api/validation`, nodes and other people's network plugins. */
 export function seeUnsupported(seen: ClusterObjects, kind: ClusterKind, names: Names): SeenUnsupported[] {
   const { ours } = seen;
   const objects = [
@@ -30,15 +35,27 @@ export function seeUnsupported(seen: ClusterObjects, kind: ClusterKind, names: N
     ...ours.dataplaneConfiguration,
   ];
   return [
-    ...objects.flatMap((object) => firstOfEach(object, names)),
+    ...objects.flatMap((object) =>
+      firstOfEach(object, [...ebpfObjectProblems([object], names), ...warnings(object, seen)]),
+    ),
     ...seen.nodes.flatMap(ofNode),
     ...foreignPlugins(seen, kind, names),
   ];
 }
 
-function firstOfEach(object: KubeObject, names: Names): SeenUnsupported[] {
+/** As if the cluster ran eBPF: the checks know which data plane each is about. */
+function warnings(object: KubeObject, { ours }: ClusterObjects): Problem[] {
+  const [dataplane] = ours.dataplaneConfiguration;
+  const spec = { ...(dataplane?.["spec"] as object | undefined), bpfEnabled: true };
+  return writeWarnings(object, {
+    dataplaneConfiguration: dataplane && { ...dataplane, spec },
+    kubeControllersConfiguration: ours.kubeControllersConfiguration[0],
+  });
+}
+
+function firstOfEach(object: KubeObject, problems: readonly Problem[]): SeenUnsupported[] {
   const found = new Map<SeenUnsupported["what"], SeenUnsupported>();
-  for (const { code, message, path } of ebpfObjectProblems([object], names)) {
+  for (const { code, message, path } of problems) {
     const what = WHAT[code];
     if (!what || found.has(what)) continue;
     const evidence = `${message.replace(`${nameOf(object)} `, "").replace(/\.$/, "")} (${path})`;

@@ -1,7 +1,7 @@
 import { type AgentReport, readAgentReport } from "../../api/protocol/agent-report.ts";
 import type { Purpose } from "../checks/check.ts";
 import type { RunOptions } from "../checks/run-checks.ts";
-import type { SeenService } from "../observation.ts";
+import type { SeenService, SeenUnsupported } from "../observation.ts";
 import type { Proof } from "../probe/prove-address.ts";
 import { type Differently, object } from "./observed.ts";
 
@@ -70,10 +70,7 @@ export const parked = { parked: "by-hand", pods: { wanted: 0, ready: 0 } } as co
 export const proof = (outcome: Proof["outcome"], host = "api.demo.internal"): RunOptions => ({
   proofs: [{ host, port: "6443", outcome, evidence: `${host}: ${outcome}` }],
 });
-export const unsupported = (
-  what: "sctp" | "floating-ip" | "vlan" | "windows" | "ipip" | "foreign-cni",
-  name: string,
-) => ({
+export const unsupported = (what: SeenUnsupported["what"], name: string) => ({
   unsupported: [{ what, object: name, evidence: "it is so" }],
 });
 export const leftover = (what: "namespace" | "finalizer" | "api-service" | "half-migration", name: string) => ({

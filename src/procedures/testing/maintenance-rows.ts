@@ -1,4 +1,4 @@
-import { acting, agent, agents, leftover, type Row, running, status } from "./checked-clusters.ts";
+import { acting, agent, agents, leftover, type Row, running, status, unsupported } from "./checked-clusters.ts";
 import { node, object } from "./observed.ts";
 
 export const ROLLOUT_ROWS: readonly Row[] = [
@@ -54,6 +54,20 @@ export const HEALTH_ROWS: readonly Row[] = [
     wrong: { service: { ...running(), statuses: [status("network", "Progressing", "1 of 3 pods")] } },
     fine: { service: { ...running(), statuses: [status("network", "Available", "fine")] } },
     names: "1 of 3",
+  },
+  {
+    code: "HTTP_RULE_WITHOUT_SIDECARS",
+    for: "running",
+    as: "warn",
+    wrong: unsupported("http-rule", "GlobalNetworkPolicy paths"),
+    names: "GlobalNetworkPolicy paths",
+  },
+  {
+    code: "POOL_WITHOUT_CONTROLLER",
+    for: "running",
+    as: "warn",
+    wrong: unsupported("idle-pool", "IPPool addresses"),
+    names: "IPPool addresses",
   },
   {
     code: "AGENTS_NOT_READY",

@@ -50,6 +50,13 @@ export const PLATFORM_ROWS: readonly Row[] = [
   },
   { code: "EBPF_SCTP", for: "switch", as: "fail", wrong: unsupported("sctp", "Service shop/sip"), names: "shop/sip" },
   {
+    code: "EBPF_LOG_RULE",
+    for: "switch",
+    as: "warn",
+    wrong: unsupported("log-rule", "NetworkPolicy shop/audit"),
+    names: "shop/audit",
+  },
+  {
     code: "EBPF_VLAN",
     for: "switch",
     as: "fail",
