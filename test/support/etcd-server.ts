@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAuthority, issue } from "../../src/kit/x509.ts";
@@ -76,8 +77,9 @@ export async function startEtcd({
   const address = within?.address ?? "127.0.0.1";
   const keys = tls ? writeKeys(folder, address) : undefined;
   const plans: { name: string; endpoint: string; peer: string }[] = [];
+  const ports = await freePorts(2 * count);
   for (let at = 0; at < count; at++) {
-    const [client, peer] = [await freePort(), await freePort()];
+    const [client, peer] = ports.slice(2 * at);
     plans.push({ name: `m${at}`, endpoint: `${scheme}://${address}:${client}`, peer: `http://127.0.0.1:${peer}` });
   }
   const cluster = plans.map(({ name, peer }) => `${name}=${peer}`).join(",");
@@ -200,12 +202,11 @@ function ready(child: ChildProcess): Promise<void> {
   });
 }
 
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().on("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address ? address.port : 0));
-    });
-  });
+/** All are held until the last is known: one that is free again may be given a second time. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
+  await Promise.all(servers.map((server) => once(server, "listening")));
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  await Promise.all(servers.map((server) => once(server.close(), "close")));
+  return ports;
 }
