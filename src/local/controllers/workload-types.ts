@@ -16,6 +16,13 @@ export interface SelectorRequirement {
   values?: string[];
 }
 
+export interface PodAffinityTerm {
+  labelSelector?: LabelSelector;
+  /** Without it: that of the pod. */
+  namespaces?: string[];
+  topologyKey: string;
+}
+
 export interface NodeSelectorTerm {
   matchExpressions?: SelectorRequirement[];
   matchFields?: SelectorRequirement[];
@@ -41,6 +48,10 @@ export interface PodSpec {
   affinity?: {
     nodeAffinity?: {
       requiredDuringSchedulingIgnoredDuringExecution?: { nodeSelectorTerms: NodeSelectorTerm[] };
+      [field: string]: unknown;
+    };
+    podAntiAffinity?: {
+      preferredDuringSchedulingIgnoredDuringExecution?: { weight: number; podAffinityTerm: PodAffinityTerm }[];
       [field: string]: unknown;
     };
     [field: string]: unknown;

@@ -34,18 +34,20 @@ export function schedulerLoop(context: ControllerContext): ControllerLoop {
     bound.delete(key);
     boundOn.set(node, (boundOn.get(node) ?? 1) - 1);
   };
+  const podsOn = (name: string): Pod[] => {
+    const assumed = [...bound].flatMap(([key, node]) => (node === name ? (informers.pods.get(key) ?? []) : []));
+    const there = informers.podsByNode.get(name).filter(({ status }) => !isOver(status?.phase));
+    return [...there, ...assumed];
+  };
   const candidates = (): Candidates => {
     const nodes = informers.nodes.list();
     return {
       total: nodes.length,
       node: (name) => informers.nodes.get(name),
       all: () => nodes,
-      podsOn: (name) => informers.podsByNode.count(name) + (boundOn.get(name) ?? 0),
-      portsOn(name) {
-        const assumed = [...bound].flatMap(([key, node]) => (node === name ? (informers.pods.get(key) ?? []) : []));
-        const there = [...informers.podsByNode.get(name)].filter(({ status }) => !isOver(status?.phase));
-        return new Set([...there, ...assumed].flatMap(({ spec }) => hostPorts(spec)));
-      },
+      podCount: (name) => informers.podsByNode.count(name) + (boundOn.get(name) ?? 0),
+      podsOn,
+      portsOn: (name) => new Set(podsOn(name).flatMap(({ spec }) => hostPorts(spec))),
     };
   };
 

@@ -18,12 +18,14 @@ function placed(
   nodes: Node[],
   counts: Record<string, number> = {},
   ports: Record<string, string[]> = {},
+  there: Record<string, Pod[]> = {},
 ) {
   return place(pod(spec), {
     total: nodes.length,
     node: (name) => nodes.find(({ metadata }) => metadata.name === name),
     all: () => nodes,
-    podsOn: (name) => counts[name] ?? 0,
+    podCount: (name) => counts[name] ?? 0,
+    podsOn: (name) => there[name] ?? [],
     portsOn: (name) => new Set(ports[name]),
   });
 }
@@ -33,6 +35,36 @@ describe("where a pod goes", () => {
     expect(placed({}, [node("a"), node("b"), node("c")], { a: 2, b: 1, c: 5 })).toEqual({ node: "b" });
     const east = [node("a"), node("b", {}, { zone: "east" })];
     expect(placed({ nodeSelector: { zone: "east" } }, east, { b: 9 })).toEqual({ node: "b" });
+  });
+
+  it("is a node without the pods it would rather not be with, however many others that has", () => {
+    const labelled = (app: string, namespace = "default"): Pod => {
+      return { ...pod(), metadata: { name: app, namespace, labels: { app } } };
+    };
+    const apart = (topologyKey: string, weight = 100) => ({
+      weight,
+      podAffinityTerm: { labelSelector: { matchLabels: { app: "web" } }, topologyKey },
+    });
+    const nodes = [
+      node("a", {}, { host: "a", zone: "east" }),
+      node("b", {}, { host: "b", zone: "east" }),
+      node("c", {}, { host: "c", zone: "west" }),
+    ];
+    const on = (there: Record<string, Pod[]>, ...preferred: ReturnType<typeof apart>[]) =>
+      placed(
+        { affinity: { podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } } },
+        ...([nodes, { a: 0, b: 1, c: 2 }, {}, there] as const),
+      );
+    expect(on({ a: [labelled("web")] }, apart("host"))).toEqual({ node: "b" });
+    expect(on({ a: [labelled("web")] }, apart("zone"))).toEqual({ node: "c" });
+    expect(on({ a: [labelled("web", "other"), labelled("db")] }, apart("host"))).toEqual({ node: "a" });
+    expect(on({ a: [labelled("web")], b: [labelled("web")], c: [labelled("web")] }, apart("host"))).toEqual({
+      node: "a",
+    });
+    const [twice, once] = [[labelled("web"), labelled("web")], [labelled("web")]];
+    expect(on({ a: twice, b: once, c: once }, apart("host"))).toEqual({ node: "b" });
+    expect(on({ a: once, c: once }, apart("zone", 10), apart("host"))).toEqual({ node: "b" });
+    expect(on({ a: [labelled("web")] }, apart("rack"))).toEqual({ node: "a" });
   });
 
   it("is nowhere when no node may have it, and every reason is counted", () => {

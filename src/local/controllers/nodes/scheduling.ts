@@ -1,5 +1,6 @@
 import type { Node, Pod } from "../workload-types.ts";
 import { targetNode } from "../workloads/daemon-set-plan.ts";
+import { crowding } from "./crowding.ts";
 import { hostPorts, type Unfit, unfitFor } from "./node-fit.ts";
 
 export type Placement = { node: string } | { unschedulable: string };
@@ -9,18 +10,20 @@ export interface Candidates {
   /** Looked up by name, so that a pod pinned to one of a thousand nodes costs one look. */
   node(name: string): Node | undefined;
   all(): Iterable<Node>;
-  podsOn(name: string): number;
+  podCount(name: string): number;
+  podsOn(name: string): readonly Pod[];
   /** The host ports that pods of the node have. */
   portsOn(name: string): ReadonlySet<string>;
 }
 
-/** Where a pod goes: of the nodes that may have it, the one with the fewest pods. */
+/** Where a pod goes: of the nodes that may have it, the one with the fewest pods it keeps away from, then with the fewest pods. */
 export function place(pod: Pod, candidates: Candidates): Placement {
   const pinned = targetNode(pod);
   if (pinned !== undefined) return placeOnOne(pod, pinned, candidates);
   const wanted = hostPorts(pod.spec);
   const refusals: Unfit[] = [];
-  let best: { name: string; pods: number } | undefined;
+  const crowded = crowding(pod, candidates);
+  let best: { name: string; order: [crowded: number, pods: number] } | undefined;
   for (const node of candidates.all()) {
     const name = node.metadata.name;
     const unfit = unfitFor(pod.spec, node) ?? portConflict(wanted, name, candidates);
@@ -28,8 +31,9 @@ export function place(pod: Pod, candidates: Candidates): Placement {
       refusals.push(unfit);
       continue;
     }
-    const pods = candidates.podsOn(name);
-    if (!best || pods < best.pods || (pods === best.pods && name < best.name)) best = { name, pods };
+    const order: [number, number] = [crowded(node), candidates.podCount(name)];
+    const differs = best && (order[0] - best.order[0] || order[1] - best.order[1]);
+    if (!best || differs! < 0 || (differs === 0 && name < best.name)) best = { name, order };
   }
   return best ? { node: best.name } : { unschedulable: explain(candidates.total, refusals) };
 }
