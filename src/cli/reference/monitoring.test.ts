@@ -89,7 +89,10 @@ describe("published monitoring", () => {
 
   it("Prometheus reads every alert and what every panel asks", (context) => {
     const asked = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
-    const panels = asked.map((expr, at) => ({ record: `panel_${at}`, expr: expr.replace("$__rate_interval", "5m") }));
+    const panels = asked.map((expr, at) => ({
+      record: `panel_${at}`,
+      expr: expr.replaceAll("$__rate_interval", "5m"),
+    }));
     const checked = promtool([
       { name: "alerts", rules },
       { name: "panels", rules: panels },

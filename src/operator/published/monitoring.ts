@@ -151,20 +151,11 @@ const ALERTS: readonly Alert[] = [
     next: STATUS,
   },
   {
-    name: "VendorFlowsWait",
-    // An agent keeps twenty: five minutes.
-    expression: "vendor_node_flow_intervals_waiting > 10",
-    lasts: "1m",
-    severity: "warning",
-    summary: `node ${NODE} cannot deliver its flows, and drops those older than five minutes`,
-    next: STATUS,
-  },
-  {
     name: "VendorFlowDiskFails",
     expression: "vendor_flow_logs_disk_failing == 1",
     lasts: "2m",
     severity: "warning",
-    summary: "flows cannot be written to their volume, so agents keep them and drop those older than five minutes",
+    summary: "flows cannot be written to their volume, and wait on their nodes: sums stay exact, times become coarse",
     next: STATUS,
   },
   {

@@ -32,8 +32,8 @@ export function place(pod: Pod, candidates: Candidates): Placement {
       continue;
     }
     const order: [number, number] = [crowded(node), candidates.podCount(name)];
-    const differs = best && (order[0] - best.order[0] || order[1] - best.order[1]);
-    if (!best || differs! < 0 || (differs === 0 && name < best.name)) best = { name, order };
+    const differs = best && (order[0] - best.order[0] || order[1] - best.order[1] || (name < best.name ? -1 : 1));
+    if (differs === undefined || differs < 0) best = { name, order };
   }
   return best ? { node: best.name } : { unschedulable: explain(candidates.total, refusals) };
 }
